@@ -20,13 +20,14 @@ from app.knowledge.service import CURSOR as KNOWLEDGE
 from app.layers.layer import Layer
 from app.memories.layer import LAYER as MEMORIES
 from app.memos.layer import LAYER as MEMOS
+from app.passages.layer import LAYER as PASSAGES
 from app.scenes.layer import LAYER as SCENES
 from app.search.service import search_layers
 from app.search.tools import MEMORY_SEARCH
 from app.sessions.layer import LAYER as SESSIONS
 from app.summary.layer import LAYER as SUMMARY
 
-LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, SESSIONS, FACTS, BLOCKS, MEMORIES, CONSOLIDATION)
+LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, SESSIONS, FACTS, BLOCKS, MEMORIES, CONSOLIDATION, PASSAGES)
 """The layers, in the order in which they handle an event and in which `/docs` lists their routes."""
 
 
@@ -43,7 +44,7 @@ _ALIAS = re.compile(r"[a-z_][a-z0-9_]{0,59}")
 def find_faults(layers: Sequence[Layer]) -> list[str]:
     """Return an error message for each reason why these layers cannot be used together. Pure."""
     specs = [spec for layer in layers for spec in layer.segments]
-    sections = [layer.settings.section for layer in layers]
+    sections = [layer.settings.section for layer in layers if layer.settings]
     known_as = [name for layer in layers for name in (layer.name, *layer.also_known_as)]
     return [
         *(f"the layer name {name!r} is reserved" for name in known_as if name in _RESERVED),
@@ -91,7 +92,9 @@ def _use(layers: Sequence[Layer]) -> None:
     """
     if faults := find_faults(layers):
         raise ValueError("\n".join(faults))
-    use_sections([layer.settings for layer in layers], [layer.edges for layer in layers if layer.edges])
+    use_sections(
+        [layer.settings for layer in layers if layer.settings], [layer.edges for layer in layers if layer.edges]
+    )
     use_layers(layers)
     search_layers(layers)
     use_tables([table for layer in layers for table in layer.tables])

@@ -25,9 +25,9 @@ from pathlib import Path
 import orjson
 
 from app.kit.tokens import count_tokens
+from app.passages.words import find_terms, list_patterns
 from app.search.choice import Hit, choose, word
 from app.search.ranking import Candidate, rank
-from app.search.words import find_terms, list_patterns
 from bench.locomo import Conversation, add_locomo_option, read_locomo
 
 FLOORS = (0.0, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5)

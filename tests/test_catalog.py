@@ -34,6 +34,7 @@ WITHOUT_WORDS = {
     "messages": {"message_id", "role", "kind", "tool_call_id", "hidden_by"},
     "model_usage": {"tenant", "layer"},
     "narrative_versions": {"layer", "origin", "model", "prompt_version"},
+    "passages": {"message_id"},
     "revisions": {"role"},
     "scenes": {"closed_by", "status", "origin", "model", "prompt_version"},
     "secrets": {"name"},

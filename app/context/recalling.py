@@ -16,11 +16,11 @@ from app.context.schemas import ContextQuery
 from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.kit.db import Database
 from app.kit.tokens import count_tokens
+from app.passages.words import find_terms, find_terms_of_messages
 from app.search.choice import Hit, choose, word
 from app.search.recall_memory import RecallMemory
 from app.search.service import Searched, find, name_speakers, rank_found
 from app.search.turns import Remembered, find_tired, hash_source
-from app.search.words import find_terms, find_terms_of_messages
 
 SEGMENT = "recalled"
 

@@ -83,8 +83,9 @@ class Table(DeclarativeBase):
 
     A table whose primary key begins with (chat_key, line_id) or (owner_key, line_id) is copied with its line. The
     table's `info["begins"]` is an SQL expression for the seq at which a row begins. A column's `info["copied_as"]` is
-    an SQL expression for its value in the copy, if that differs. A table that only holds rows of users and tenants
-    can set `info["has_lines"]` to False; otherwise its `begins` is `0`.
+    an SQL expression for its value in the copy, if that differs. A table that only holds rows of chats, users and
+    tenants can set `info["has_lines"]` to False; otherwise its `begins` is `0`. If a line is deleted, those rows of
+    its chat are deleted for which the SQL condition `info["kept_if"]` is false.
     """
 
     metadata = MetaData(

@@ -24,3 +24,7 @@ def is_equal(column: str, value: str) -> str:
 
 WITH_HASH_TABLE = "IS TRUE"
 """After `(x IN (SELECT …))`: the list is put into a hash table, and not compared with each row in a nested loop."""
+
+
+NOT_BY_INDEX = "IS TRUE"
+"""After `(column = value)`: the planner does not look up rows by an index on this column."""

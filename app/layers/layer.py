@@ -105,7 +105,7 @@ class Layer:
 
     Attributes:
         name: Its name in due work, usage, the chat's cursors and the context cache.
-        settings: Its section of a chat's settings.
+        settings: Its section of a chat's settings; None if it has none and is always on.
         also_known_as: Further names of its content in the API. The revision of a change is recorded under each of them.
         models: Its tables; rows with a line in their key are copied and erased with the line.
         jobs: The jobs that run its due work; the job with the longest matching prefix runs an item.
@@ -170,7 +170,7 @@ class Layer:
     """
 
     name: str
-    settings: type[LayerSettings]
+    settings: type[LayerSettings] | None
     also_known_as: tuple[str, ...] = ()
     models: tuple[type[Table], ...] = ()
     jobs: tuple[Job[Any, Any], ...] = ()
@@ -216,7 +216,7 @@ class Layer:
 
     def is_enabled(self, settings: ChatSettings) -> bool:
         """Return whether these settings switch the layer on."""
-        return self.settings.of(settings).enabled
+        return self.settings is None or self.settings.of(settings).enabled
 
     def job_for(self, key: str) -> Job[Any, Any]:
         """Return the job that runs the work item `key`. Raises LookupError."""

@@ -32,5 +32,9 @@ async def read_layers_state(ref: ReadingChat, db_session: Db, layers: Layers, li
     """
     chat = await get_line(db_session, ref, line)
     line_key = (ref.key, chat.line_id)
-    states = {layer.name: await read_state(db_session, layer, line_key, only_chat=ref.only_chat) for layer in layers}
+    states = {
+        layer.name: await read_state(db_session, layer, line_key, only_chat=ref.only_chat)
+        for layer in layers
+        if layer.settings
+    }
     return OrjsonResponse({"line": chat.line_id, "layers": states})

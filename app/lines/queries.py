@@ -10,7 +10,7 @@ from app.chats.errors import busy_if_locked
 from app.chats.head import Head
 from app.chats.models import ChatLine
 from app.chats.revision import LINE, WORK, raise_others, record, register_new, revision_of
-from app.kit.db import DbSession
+from app.kit.db import DbSession, list_tables
 from app.lines.line_copy import Line, list_copied
 from app.messages.reads import IS_SENT, SPEAKS
 
@@ -132,10 +132,13 @@ async def lock_to_delete(db_session: DbSession, line: Line) -> UUID | None:
 
 
 async def delete_line(db_session: DbSession, line: Line) -> None:
-    """Physically delete a line from every table that has lines."""
+    """Physically delete a line from every table that has lines, and what the chat had only because of it."""
     for table in list_copied():
         key, line_id, *_ = table.primary_key
         await db_session.execute(table.delete().where(key == line[0], line_id == line[1]))
+    for table in list_tables():
+        if kept_if := table.info.get("kept_if"):
+            await db_session.raw.execute(f"DELETE FROM {table.name} WHERE chat_key = $1 AND NOT ({kept_if})", line[0])  # noqa: S608
 
 
 async def is_not_deleted(db_session: DbSession, line: Line, seq: int) -> bool | None:

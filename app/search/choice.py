@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from app.search.words import list_words
+from app.passages.words import list_words
 
 HEADING = "## Recalled"
 

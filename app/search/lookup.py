@@ -19,6 +19,8 @@ from app.kit.paging import MAX_PAGE_BYTES, count_fitting
 from app.knowledge.reading import Viewpoint, list_sources_on_line
 from app.knowledge.scopes import ScopeKey
 from app.memories.book import MemoryView, list_strongest
+from app.passages.keys import list_wanted
+from app.passages.words import find_short_terms, find_terms, list_patterns
 from app.scenes.book import get_scene
 from app.search import queries
 from app.search.queries import Wanted
@@ -27,7 +29,6 @@ from app.search.schemas import ChatSearchIn, SearchIn
 from app.search.service import name_speakers, statements_in_use, word_spoken
 from app.search.snippets import make_snippet
 from app.search.stems import stemmer_of
-from app.search.words import find_short_terms, find_terms, list_patterns
 
 MAX_SOURCES = 50
 """A result names at most this many messages that it comes from; only a fact names all that taught it."""
@@ -135,9 +136,10 @@ def _row(source: str, text: str, importance: float | None = None) -> Row:
 
 
 def _wanted(asked: SearchIn, terms: Sequence[str], stem: Stem, now: datetime) -> Wanted:
-    stems = map(stem, terms) if stem else ()
+    words = [*terms, *(map(stem, terms) if stem else ())]
     return Wanted(
-        list_patterns([*terms, *stems]),
+        list_patterns(words),
+        list_wanted(words),
         now,
         asked.character,
         asked.kinds,

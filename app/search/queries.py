@@ -12,12 +12,13 @@ from app.kit.planner import ONE_LOOKUP_EACH, WITH_HASH_TABLE
 from app.knowledge.liveness import keep_to_chat
 from app.layers.documents import COLUMNS, Document, write_documents
 from app.layers.layer import Layer
+from app.passages.lookup import write_messages
 
 MAX_MESSAGES = 1_000
-"""How many seqs before the history recall searches, the newest ones. No index finds words: each message is read."""
+"""How many messages that are not in the index of words recall reads at most, the newest ones."""
 
 MAX_MESSAGES_LOOKED_UP = 10_000
-"""How many seqs of a chat a person's search covers, the newest ones."""
+"""The same for a person's search."""
 
 MAX_MESSAGE_TOKENS = 2_000
 """Longer messages are not recalled."""
@@ -28,30 +29,29 @@ MAX_CANDIDATES = 100
 MAX_LOOKED_UP = 300
 """The same for a person's search, which answers with up to 100 results."""
 
-# The range of seqs bounds what is read; with LIMIT alone, the planner reads and sorts the whole line once it has
-# statistics. Messages that scenes hide are out of the history, too. What is excluded from summaries is not recalled
-# either.
+# Messages that scenes hide are out of the history, too. What is excluded from summaries is not recalled either.
 _MESSAGES = f"""
     SELECT 'message:' || m.message_id, m.content, m.seq AS first_seq, m.seq AS last_seq, NULL::text,
         m.importance::float8, m.role, m.name
-    FROM messages m
-    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id
-        AND m.seq BETWEEN c.anchor_seq - {MAX_MESSAGES} AND c.head_seq AND m.deleted_at IS NULL AND m.kind IS NULL
-        AND NOT m.blank AND NOT m.excluded AND m.role IN ('user', 'assistant', 'narrator') AND m.tokens <= $9
-        AND (m.hidden_by = 'scenes' OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq))
-        AND (q.before_seq IS NULL OR m.seq < q.before_seq)"""  # noqa: S608
+    FROM ({
+    write_messages(
+        "$10",
+        "deleted_at IS NULL AND kind IS NULL AND NOT blank AND NOT excluded AND tokens <= $9 "
+        "AND role IN ('user', 'assistant', 'narrator') "
+        "AND (hidden_by = 'scenes' OR (hidden_by IS NULL AND seq < c.anchor_seq)) "
+        "AND (q.before_seq IS NULL OR seq < q.before_seq)",
+        MAX_MESSAGES,
+    )
+}) AS m"""  # noqa: S608
 
 # Texts with letters outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
 _LOWERED = """' ' || CASE
-            WHEN octet_length({text}.text) = length({text}.text)
-                AND octet_length({text}.name) IS NOT DISTINCT FROM length({text}.name)
-            THEN lower(concat_ws(': ', {text}.name, {text}.text))
-            ELSE replace(
-                replace(lower(normalize(concat_ws(': ', {text}.name, {text}.text), NFKC)), 'ß', 'ss'), 'ς', 'σ')
+            WHEN octet_length({text}.text) = length({text}.text) THEN lower({text}.text)
+            ELSE replace(replace(lower(normalize({text}.text, NFKC)), 'ß', 'ss'), 'ς', 'σ')
         END"""
 
 _TEXTS = """
-    SELECT row_number() OVER () AS number, d.*, {lowered} AS lowered
+    SELECT row_number() OVER () AS number, d.*, c.chat_key, c.message_count, {lowered} AS lowered
     FROM chats c CROSS JOIN (
         SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq OFFSET 0) AS q
     CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name)
@@ -61,7 +61,9 @@ _TEXTS = """
 _LIKELY = """
     WITH texts AS MATERIALIZED ({texts}
     ), total AS (
-        SELECT count(*) AS texts FROM texts
+        SELECT count(*) FILTER (WHERE role IS NULL) + (
+            SELECT coalesce(sum(message_count), 0) FROM (SELECT DISTINCT chat_key, message_count FROM texts) AS chats
+        ) AS texts FROM texts
     ), matches AS (
         SELECT t.number, count(*) OVER (PARTITION BY p.pattern) AS found
         FROM texts t JOIN unnest({patterns}::text[]) AS p (pattern) ON strpos(t.lowered, p.pattern) > 0
@@ -75,12 +77,16 @@ _LIKELY = """
 _ALL_MESSAGES = f"""
     SELECT 'message:' || m.message_id, m.content, m.seq AS first_seq, m.seq AS last_seq, NULL::text,
         m.importance::float8, m.role, m.name
-    FROM messages m
-    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.seq > c.head_seq - {MAX_MESSAGES_LOOKED_UP}
-        AND m.deleted_at IS NULL AND m.kind IS NULL AND NOT m.blank AND m.hidden_by IS DISTINCT FROM 'user'
-        AND m.role IN ('user', 'assistant', 'narrator')
-        AND ($3::text IS NULL OR (m.role = 'assistant'
-            AND (m.name = $3 OR (m.name IS NULL AND jsonb_array_length(c.characters) < 2))))"""  # noqa: S608
+    FROM ({
+    write_messages(
+        "{keys}",
+        "deleted_at IS NULL AND kind IS NULL AND NOT blank AND hidden_by IS DISTINCT FROM 'user' "
+        "AND role IN ('user', 'assistant', 'narrator') "
+        "AND ($3::text IS NULL OR (role = 'assistant' "
+        "AND (name = $3 OR (name IS NULL AND jsonb_array_length(c.characters) < 2))))",
+        MAX_MESSAGES_LOOKED_UP,
+    )
+}) AS m"""  # noqa: S608
 
 # A text is in the list once, although the scope of a user is seen from each of the user's chats, and a memory by each
 # of a chat's characters. Without a character, all characters' texts count. The time of sending is read only for
@@ -111,7 +117,7 @@ _EVERYWHERE = f"""
                 AND m.deleted_at IS NULL AND ($7 IS NULL OR m.sent_at > $7) AND ($8 IS NULL OR m.sent_at < $8)
             {ONE_LOOKUP_EACH}))"""  # noqa: S608 - of constants
 
-_PLACES = "c.chat_id, c.chat_key, c.line_id, c.characters::text, c.user_name, c.head_seq"
+_PLACES = "c.chat_id, c.chat_key, c.line_id, c.characters::text, c.user_name, c.head_seq, c.message_count"
 
 _FOUND = """number, chat_id, chat_key, line_id, characters, user_name, head_seq, (
         SELECT m.sent_at FROM messages m WHERE m.chat_key = texts.chat_key AND m.line_id = texts.line_id
@@ -132,6 +138,7 @@ class Question(NamedTuple):
         chat_key: The chat's key.
         line_id: The line.
         patterns: Substrings of the texts in lower case; a text is found if it contains one of them.
+        keys: The keys of the same words in the index of messages.
         character: The character whose prompt it is, if known.
         now: The service's time.
         before_seq: Only texts about messages before this seq are found; None finds all.
@@ -144,6 +151,7 @@ class Question(NamedTuple):
     chat_key: UUID
     line_id: UUID
     patterns: Sequence[str]
+    keys: Sequence[str]
     character: str | None
     now: datetime
     before_seq: int | None = None
@@ -157,6 +165,7 @@ class Wanted(NamedTuple):
 
     Attributes:
         patterns: Substrings of the texts in lower case; a text is found if it contains one of them.
+        keys: The keys of the same words in the index of messages.
         now: The service's time.
         character: Only what this character said or wrote, and what its prompt could contain; None finds all.
         kinds: The kinds of results; None finds all.
@@ -168,6 +177,7 @@ class Wanted(NamedTuple):
     """
 
     patterns: Sequence[str]
+    keys: Sequence[str]
     now: datetime
     character: str | None = None
     kinds: Sequence[str] | None = None
@@ -182,7 +192,7 @@ class Statements(NamedTuple):
 
     Attributes:
         recall: For a context or a tool: the texts, and messages that have left the history (`list_candidates`).
-        of_chat: For a person: the texts, and the newest messages of a line, with the history (`look_up_in_chat`).
+        of_chat: For a person: the texts, and the messages of a line, with the history (`look_up_in_chat`).
         of_user: The same in all chats of a user that have `search.across_chats` (`look_up_of_user`).
         own_recall: `recall` for a caller who sees only the chat itself.
         own_of_chat: `of_chat` for such a caller.
@@ -210,8 +220,9 @@ def write_search(layers: Sequence[Layer]) -> Statements:
             lowered=_LOWERED.format(text="f"),
             columns=COLUMNS,
             which=which,
+            keys=keys,
         )
-        for which in (_OF_CHAT, _OF_USER)
+        for which, keys in ((_OF_CHAT, "$11"), (_OF_USER, "$10"))
     ]
     recall = _LIKELY.format(
         texts=recalled, patterns="$8", columns=COLUMNS, most=MAX_CANDIDATES, more="", hashed=WITH_HASH_TABLE
@@ -235,7 +246,9 @@ async def list_candidates(connection: Connection, statement: str, question: Ques
 
     `role` and `name` are those of a message, otherwise None; `texts` is the number of texts that were searched.
     """
-    return await connection.fetch(statement, *question[:2], *question[3:-1], question.patterns, question.most_tokens)
+    return await connection.fetch(
+        statement, *question[:2], *question[4:-1], question.patterns, question.most_tokens, question.keys
+    )
 
 
 async def look_up_in_chat(
@@ -243,14 +256,14 @@ async def look_up_in_chat(
 ) -> list[asyncpg.Record]:
     """Return at most MAX_LOOKED_UP texts of a line: what `list_candidates` returns, with their chat and `sent_at`."""
     chat_key, line_id = line
-    return await connection.fetch(statement, chat_key, *wanted[1:], wanted.patterns, line_id)
+    return await connection.fetch(statement, chat_key, *wanted[2:], wanted.patterns, line_id, wanted.keys)
 
 
 async def look_up_of_user(
     connection: Connection, statement: str, user_key: UUID, wanted: Wanted
 ) -> list[asyncpg.Record]:
     """Return what `look_up_in_chat` returns, of the current lines of a user's chats that have `search.across_chats`."""
-    return await connection.fetch(statement, user_key, *wanted[1:], wanted.patterns)
+    return await connection.fetch(statement, user_key, *wanted[2:], wanted.patterns, wanted.keys)
 
 
 async def list_source_ids(connection: Connection, ranges: Sequence[Sequence[Any]], most: int) -> list[list[str]]:

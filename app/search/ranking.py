@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.search.words import list_words, stem_likely
+from app.passages.words import list_words, stem_likely
 
 LEAST_SIMILARITY = 0.45
 """Words that are less similar than this to a term are other words."""

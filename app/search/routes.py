@@ -22,7 +22,7 @@ router = APIRouter(tags=_TAGS, route_class=KeyedRoute)
 async def search_memories(ref: ReadingChat, body: ChatSearchIn, db_session: Db, clock: Now) -> OrjsonResponse:
     """Search everything that a chat knows: messages, memories, memos, the summary, recaps, the diary and facts.
 
-    Only what is valid on the line is found, and of messages the newest 10,000. One word of the query is enough; words
+    Only what is valid on the line is found. One word of the query is enough; words
     with a typo, and other forms of a word if the chat has a `language`, are found too.
     """
     return OrjsonResponse(await search_chat(db_session, ref, body, now=clock()))

@@ -11,10 +11,11 @@ import asyncpg
 from app.chats.characters import Characters, find_sole
 from app.kit.db import Connection
 from app.layers.layer import Layer
+from app.passages.keys import list_wanted
+from app.passages.words import list_patterns
 from app.search.choice import Hit
 from app.search.queries import MAX_MESSAGE_TOKENS, Question, Statements, list_candidates, write_search
 from app.search.ranking import Candidate, rank
-from app.search.words import list_patterns
 
 MOST_CHARS_INLINE = 8_000
 """More text than this is ranked in a thread: it would hold up other requests for some milliseconds."""
@@ -91,6 +92,7 @@ async def find(
         line.chat_key,
         line.line_id,
         list_patterns(terms),
+        list_wanted(terms),
         line.character,
         now,
         line.before_seq,

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from app.passages.words import WORD, fold, stem_likely
 from app.search.ranking import SimilarTerms
-from app.search.words import WORD, fold, stem_likely
 
 MARK = "**"
 """What is put before and after each word of the query."""

@@ -102,11 +102,13 @@ async def _change_messages(api: httpx.AsyncClient) -> None:
     ok(await api.patch("/v1/chats/c/messages/m14", json={"hidden": True}), 200)
 
 
+WITHOUT_LINES = ["passages", "scopes", "statements", "tool_calls"]
+
+
 async def list_tables(database: Database) -> dict[str, str]:
     """The tables that have lines, each with the column of the chat's key, by the database's own catalog.
 
-    Not `scopes`, `statements` and `tool_calls`: they have the key of such a table, but no rows of lines, as their
-    constraints say.
+    Not those of WITHOUT_LINES: they have the key of such a table, but no rows of lines, as their constraints say.
     """
     async with database.raw() as connection:
         rows = await connection.fetch(
@@ -114,9 +116,10 @@ async def list_tables(database: Database) -> dict[str, str]:
             SELECT c.relname::text AS name, k.attname::text AS key
             FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_attribute k ON k.attrelid = c.oid
             WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace AND a.attname = 'line_id'
-                AND k.attname IN ('chat_key', 'owner_key') AND c.relname NOT IN ('scopes', 'statements', 'tool_calls')
+                AND k.attname IN ('chat_key', 'owner_key') AND c.relname <> ALL ($1::text[])
             ORDER BY name
-            """
+            """,
+            WITHOUT_LINES,
         )
     return {row["name"]: row["key"] for row in rows}
 

@@ -55,7 +55,7 @@ def segments_of(shown: str) -> list[str]:
 def list_segments(preset: str) -> set[str]:
     """The segments of the layers that a preset switches on."""
     settings = effective({"preset": preset})
-    return {segment.name for layer in LAYERS if layer.settings.of(settings).enabled for segment in layer.segments}
+    return {segment.name for layer in LAYERS if layer.is_enabled(settings) for segment in layer.segments}
 
 
 def test_the_keepers_diary_is_written_by_tool_and_folded(diary: str) -> None:

@@ -92,7 +92,7 @@ class LayerSample:
     Attributes:
         last_attempts: By job prefix, how the job's work becomes due and how its source changes during an attempt.
         jobs_without_draft: The prefixes of jobs whose source cannot change, because they read and write in one
-            transaction.
+            transaction, or that ask no model; the layer's own tests change what such a job has read.
         begins: By the name of each of its tables that is copied with a line, the seq at which a row begins, without
             the SQL of the table's `info["begins"]`.
         wording: By the version of each prompt, the beginning of the sha-256 of its words.

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kit.tokens import count_tokens
+from app.passages.words import find_terms, split_words
 from app.search.choice import HEADING, LEAST_SCORE, MAX_MISFITS, Hit, choose, word
 from app.search.ranking import Candidate, rank
-from app.search.words import find_terms, split_words
 
 WORDS = ["key", "lamp", "lantern", "sea", "日本の", "Kai:", "\n"]
 contents = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)

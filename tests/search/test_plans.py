@@ -3,33 +3,89 @@
 from typing import Any
 
 import httpx
+import pytest
 
-from app.kit.db import Database
+from app.dispatcher import Dispatcher
+from app.kit.clock import SteppedClock
+from app.kit.db import Connection, Database
 from app.kit.ids import chat_key
+from app.passages.keys import list_wanted
+from app.passages.words import list_patterns
 from app.search.service import statements_in_use
 from tests.search.finding import begin_long, message
 from tests.talk import Json, append
 
+OTHERS = """
+    INSERT INTO passages (chat_key, line_id, message_id, digest, keys)
+    SELECT gen_random_uuid(), '00000000-0000-0000-0000-000000000001', 'm' || n, 'd',
+        ARRAY(SELECT (random() * 4e9 - 2e9)::int + n * 0 FROM generate_series(1, 20))
+    FROM generate_series(1, 20000) AS n"""
 
-async def test_a_search_reads_the_newest_old_messages_alone(
-    api: httpx.AsyncClient, database: Database, tenant: str
-) -> None:
+
+async def begin_story(api: httpx.AsyncClient) -> None:
+    """A chat of 3,000 messages, one of which has a lantern."""
     await begin_long(api)
     for first in (7, 1_007, 2_007):
         await append(api, [message(n, f"We sail on, day {n}.") for n in range(first, first + 1_000)])
+
+
+async def explain(connection: Connection, tenant: str, term: str, name: str) -> Json:
+    """The plan of a search for a word in the chat `c`, with what was read."""
     key = chat_key(tenant, "c")
-    async with database.raw() as connection:
-        line_id = await connection.fetchval("SELECT line_id FROM chats WHERE chat_key = $1", key)
-        await connection.execute("ANALYZE messages")
-        now = await connection.fetchval("SELECT now()")
-        given: tuple[Any, ...] = (key, line_id, None, now, None, [], [], ["sail"], 2_000)
-        plan = await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT json) {statements_in_use().recall}", *given)
-    scans = [node for node in _list_nodes(plan[0]["Plan"]) if node.get("Relation Name") == "messages"]
-    read = [node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in scans]
+    row = await connection.fetchrow("SELECT line_id, now() AS now FROM chats WHERE chat_key = $1", key)
+    assert row is not None
+    patterns, keys = list_patterns([term]), list_wanted([term])
+    given: tuple[Any, ...] = (key, row["line_id"], None, row["now"], None, [], [], patterns, 2_000, keys)
+    if name == "of_chat":
+        given = (key, row["now"], *[None] * 6, patterns, row["line_id"], keys)
+    plan = await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT json) {getattr(statements_in_use(), name)}", *given)
+    root: Json = plan[0]["Plan"]
+    return root
+
+
+def count_read(plan: Json, table: str) -> float:
+    """The rows of a table that a plan has read."""
+    scans = [node for node in _list_nodes(plan) if node.get("Relation Name") == table]
     assert scans
-    assert max(read) <= 1_010, scans
+    return float(sum((node["Actual Rows"] + _count_removed(node)) * node["Actual Loops"] for node in scans))
+
+
+def _count_removed(node: Json) -> float:
+    return float(node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0))
 
 
 def _list_nodes(plan: Json) -> list[Json]:
     """Every node of a plan."""
     return [plan, *(node for one in plan.get("Plans", ()) for node in _list_nodes(one))]
+
+
+async def test_recall_reads_the_newest_messages_without_an_index(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
+    await begin_story(api)
+    async with database.raw() as connection:
+        await connection.execute("ANALYZE messages")
+        assert 1_000 <= count_read(await explain(connection, tenant, "lantern", "recall"), "messages") <= 1_010
+
+
+@pytest.mark.parametrize("statement", ["recall", "of_chat"])
+async def test_with_the_index_a_search_reads_what_it_finds(
+    api: httpx.AsyncClient,
+    database: Database,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    tenant: str,
+    statement: str,
+) -> None:
+    await begin_story(api)
+    clock.step(5)
+    await dispatcher.drain()
+    async with database.raw() as connection:
+        await connection.execute(OTHERS)
+        for analysed in (False, True):
+            if analysed:
+                await connection.execute("ANALYZE messages, passages, chats")
+            plan = await explain(connection, tenant, "lantern", statement)
+            assert count_read(plan, "messages") <= 70, (analysed, plan)
+            assert count_read(plan, "passages") <= 5, (analysed, plan)
+            assert plan["Actual Rows"] == 1

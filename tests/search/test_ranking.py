@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.passages.words import split_words
 from app.search.ranking import (
     IMPORTANCE_BONUS,
     LEAST_SIMILARITY,
@@ -15,7 +16,6 @@ from app.search.ranking import (
     rank,
     similarity,
 )
-from app.search.words import split_words
 
 WORDS = ["key", "lamp", "lantern", "lanterns", "lantren", "brother", "brothers", "sea", "日本", "語の"]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.search.words import (
+from app.passages.words import (
     HALVED_CHARS,
     MAX_TERMS,
     find_terms,

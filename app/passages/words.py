@@ -198,9 +198,14 @@ def find_terms_of_messages(newest_first: Iterable[str], *, least: int = 2) -> li
     return _limit(list(terms))
 
 
+def is_frequent(word: str) -> bool:
+    """Return whether a word says nothing about the topic."""
+    return word in _FREQUENT
+
+
 def is_topical(term: str) -> bool:
     """Return whether a text can be found by this term alone."""
-    if _is_spaceless(term):
+    if is_spaceless(term):
         return not _HIRAGANA.fullmatch(term)
     return len(term) > 2 and term not in _FREQUENT
 
@@ -215,7 +220,7 @@ def list_patterns(terms: Sequence[str]) -> list[str]:
 
 
 def _patterns_of(term: str) -> Iterator[str]:
-    if _is_spaceless(term):
+    if is_spaceless(term):
         pieces = [term]
     elif len(term) <= 2:
         pieces = [f" {term}"]  # otherwise, it is in most texts
@@ -250,6 +255,7 @@ def _terms_of(found: re.Match[str]) -> list[str]:
     return [*_LONE_IDEOGRAPH.findall(word), *(word[at : at + 2] for at in range(len(word) - 1))]
 
 
-def _is_spaceless(term: str) -> bool:
-    match = WORD.fullmatch(term)
+def is_spaceless(term: str) -> bool:
+    """Return whether a term is a character, or some characters, of a script without spaces."""
+    match = None if term.isascii() else WORD.fullmatch(term)
     return match is not None and match["spaceless"] is not None

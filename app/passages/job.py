@@ -1,0 +1,85 @@
+"""The job that puts the next messages of a line into the index of words."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.chats.heads import read_head
+from app.kit.db import DbSession
+from app.kit.job_context import JobContext
+from app.kit.work_queue import Claimed
+from app.layers.job import Job, Made
+from app.passages import queries
+from app.passages.handlers import INDEX, schedule_index
+from app.passages.keys import hash_keys, list_keys
+from app.passages.progress import EVERY_MESSAGES, NAME, Progress
+from app.passages.queries import Text
+
+Row = tuple[str, bytes, Sequence[int]]
+"""The id of a message, its digest, and its keys as numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Next:
+    """What is put into the index: the messages after `progress`, and those that changed before."""
+
+    progress: Progress
+    texts: Sequence[Text]
+
+    @property
+    def last_seq(self) -> int:
+        return max((text.seq for text in self.texts), default=self.progress.seq)
+
+
+async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Next | None:
+    """Return the messages that are not in the index; None if there are none, or the line is gone or not current."""
+    line = claimed.owner.line
+    head = await read_head(db_session, *line)
+    if head is None or not head.is_current:
+        return None
+    progress = Progress.of(head)
+    texts = await queries.list_next(db_session.raw, line, progress.seq, progress.changed)
+    return _Next(progress, texts) if texts or progress.has_leftovers else None
+
+
+async def _draft(_ctx: JobContext, claimed: Claimed, source: _Next) -> list[Row]:
+    return await asyncio.to_thread(_list_rows, claimed.owner.line[0], source.texts)
+
+
+def _list_rows(chat_key: UUID, texts: Sequence[Text]) -> list[Row]:
+    rows = [(one.message_id, one.digest, hash_keys(chat_key, list_keys(one.text))) for one in texts if one.text]
+    return [row for row in rows if row[2]]
+
+
+async def _is_unchanged(db_session: DbSession, made: Made[_Next, list[Row]]) -> bool | None:
+    """Return whether the messages still have the texts that were read; None if another line became the current one.
+
+    Only the current line writes: its lock keeps other lines of the chat from becoming current meanwhile, so no line's
+    leftovers are deleted while another one adds the same rows.
+    """
+    if not made.head.is_current:
+        return None
+    if Progress.of(made.head) != made.source.progress:
+        return False
+    read = {text.seq: text.digest for text in made.source.texts}
+    return read == await queries.list_digests(db_session.raw, made.head.line, list(read))
+
+
+async def _save(db_session: DbSession, made: Made[_Next, list[Row]]) -> None:
+    """Add the rows, delete those of texts that are gone, and continue if there are more messages."""
+    head, source = made.head, made.source
+    await queries.add(db_session.raw, head.chat_key, made.draft)
+    changed = set(source.progress.changed)
+    if source.progress.has_leftovers:
+        await queries.delete_leftovers(db_session.raw, head.chat_key)
+    elif changed:
+        ids = [text.message_id for text in source.texts if text.seq in changed]
+        await queries.delete_leftovers(db_session.raw, head.chat_key, ids)
+    progress = source.progress.indexed(source.last_seq, changed)
+    head.cursors[NAME] = progress.to_json(head.chat_key)
+    if head.head_seq - progress.seq >= EVERY_MESSAGES:
+        await schedule_index(db_session, head, now=made.now, settle_s=0)
+
+
+INDEX_MESSAGES = Job(prefix=INDEX, read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

@@ -1,0 +1,115 @@
+"""The keys by which a text is found: its words, and their beginnings and edges. Pure.
+
+A key is a word, its beginning (`^lant`), or its edges: the first letter and the last three (`l~ern`),
+in longer words the last four. Other forms of a
+word have the same beginning. A word of seven or more letters with one wrong letter, other than the first, has the
+beginning or the edges of the right word. In the index, a key is a number: a hash of the chat's key and the key, so that
+one index serves all chats and a search reads only the chat's own rows. Two keys with the same hash do no harm: a search
+compares the texts that it has found.
+
+A speaker's name is no key of what is said, because half of a chat would have it.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from uuid import UUID
+
+from app.passages.words import is_frequent, is_spaceless, split_words
+
+MAX_KEYS = 4_000
+"""The most keys of a text; further words of a very long text are not found by the index."""
+
+_SHORT = frozenset(
+    [
+        "a",
+        "am",
+        "an",
+        "as",
+        "at",
+        "be",
+        "by",
+        "do",
+        "go",
+        "he",
+        "i",
+        "if",
+        "in",
+        "is",
+        "it",
+        "me",
+        "my",
+        "no",
+        "of",
+        "oh",
+        "ok",
+        "on",
+        "or",
+        "so",
+        "to",
+        "up",
+        "us",
+        "we",
+    ]
+)
+"""Words of one or two letters that are too frequent to be names."""
+
+_BEGINNING = 4
+_SHORT_BEGINNING = 3  # for other forms of words of three letters
+_MOST_WITH_SHORT = 6  # the letters of the longest word that has a short beginning, too
+_LEAST_WITH_EDGES = 6
+_MOST_WITH_SHORT_EDGE = 7
+
+
+def list_keys(text: str) -> list[str]:
+    """Return the keys of a text, each once; at most MAX_KEYS."""
+    keys: dict[str, None] = {}
+    for word in split_words(text):
+        if word not in keys and word not in _SHORT and not is_frequent(word):
+            keys |= dict.fromkeys(_keys_of(word))
+            if len(keys) >= MAX_KEYS:
+                break
+    return list(keys)[:MAX_KEYS]
+
+
+def list_wanted(terms: Iterable[str]) -> list[str]:
+    """Return the keys that a text has which has one of the terms, another form of it, or a similar word."""
+    return list(dict.fromkeys(key for term in terms for key in _wanted_of(term)))
+
+
+def hash_keys(chat_key: UUID, keys: Sequence[str]) -> list[int]:
+    """Return the number of each key in the index of a chat, without repetitions; `HASH` is the same in SQL."""
+    of_chat = hashlib.md5(str(chat_key).encode(), usedforsecurity=False)
+    return list(dict.fromkeys(_hash(of_chat.copy(), key) for key in keys))
+
+
+HASH = "('x' || left(md5({chat_key}::text || {key}), 8))::bit(32)::int4"
+"""The number of a key, in SQL."""
+
+
+def _hash(of_chat: "hashlib._Hash", key: str) -> int:
+    of_chat.update(key.encode())
+    return int.from_bytes(of_chat.digest()[:4], "big", signed=True)
+
+
+def _keys_of(word: str) -> Iterator[str]:
+    yield word
+    if is_spaceless(word) or len(word) < _BEGINNING:
+        return
+    yield f"^{word[:_BEGINNING]}"
+    if len(word) <= _MOST_WITH_SHORT:
+        yield f"^{word[:_SHORT_BEGINNING]}"
+    if len(word) >= _LEAST_WITH_EDGES:
+        yield _edges(word, len(word))
+
+
+def _wanted_of(term: str) -> Iterator[str]:
+    yield term
+    if is_spaceless(term) or len(term) < _SHORT_BEGINNING:
+        return
+    yield f"^{term[:_BEGINNING]}"
+    if len(term) >= _LEAST_WITH_EDGES:  # the text can have one letter more or less
+        yield from {_edges(term, letters): None for letters in range(len(term) - 1, len(term) + 2)}
+
+
+def _edges(word: str, letters: int) -> str:
+    return f"{word[0]}~{word[-3:] if letters <= _MOST_WITH_SHORT_EDGE else word[-4:]}"

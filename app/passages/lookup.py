@@ -1,0 +1,54 @@
+"""The SQL that finds the messages of a line which may have a word, by the index or by reading them. Pure."""
+
+from app.kit.planner import NOT_BY_INDEX, ONE_LOOKUP_EACH
+from app.passages.keys import HASH
+from app.passages.progress import NAME
+
+# The cursor of `progress.py`. That of a fork has the key of the chat that it was copied from.
+_PROGRESS = f"""
+    SELECT coalesce((i.cursor ->> 'seq')::int, 0) AS seq,
+        ARRAY(SELECT jsonb_array_elements_text(i.cursor -> 'changed')::int) AS changed
+    FROM (SELECT CASE WHEN c.cursors -> '{NAME}' ->> 'chat' = c.chat_key::text
+        THEN c.cursors -> '{NAME}' END AS cursor) AS i {ONE_LOOKUP_EACH}"""  # noqa: S608 - of constants
+
+_NOT_IN_INDEX = f"""
+        SELECT m.* FROM (
+            SELECT * FROM messages
+            WHERE chat_key = c.chat_key AND line_id = c.line_id
+                AND seq > greatest(i.seq, c.head_seq - {{most}}) AND {{where}}
+            ORDER BY seq {ONE_LOOKUP_EACH}) AS m"""  # noqa: S608
+
+_CHANGED = f"""
+        SELECT m.* FROM unnest(i.changed) AS changed (seq) CROSS JOIN LATERAL (
+            SELECT * FROM messages
+            WHERE chat_key = c.chat_key AND line_id = c.line_id AND seq = changed.seq AND {{where}}
+            ORDER BY seq {ONE_LOOKUP_EACH}) AS m"""  # noqa: S608
+
+_IN_INDEX = f"""
+        SELECT m.* FROM (
+            SELECT array_agg({HASH.format(chat_key="c.chat_key", key="k.key")}) AS keys
+            FROM unnest({{keys}}::text[]) AS k (key) {ONE_LOOKUP_EACH}) AS wanted
+        CROSS JOIN LATERAL (
+            SELECT p.message_id, p.digest FROM passages p
+            WHERE (p.chat_key = c.chat_key) {NOT_BY_INDEX} AND p.keys && wanted.keys {ONE_LOOKUP_EACH}) AS p
+        CROSS JOIN LATERAL (
+            SELECT * FROM messages
+            WHERE chat_key = c.chat_key AND message_id = p.message_id AND line_id = c.line_id AND {{where}}
+            {ONE_LOOKUP_EACH}) AS m
+        WHERE m.digest = p.digest AND m.seq <= i.seq AND m.seq <> ALL (i.changed)"""  # noqa: S608
+
+
+def write_messages(keys: str, where: str, most: int) -> str:
+    """Return a query on the line's row `c` for its messages that have one of some keys, or are not in the index.
+
+    Its columns are those of `messages`.
+
+    Args:
+        keys: The parameter with the keys, such as `$8`; they are made by `list_wanted`.
+        where: A condition on the columns of `messages`.
+        most: How many of the newest messages that are not in the index are read at most.
+
+    """
+    parts = (_NOT_IN_INDEX, _CHANGED, _IN_INDEX)
+    found = "\n        UNION ALL".join(part.format(keys=keys, where=where, most=most) for part in parts)
+    return f"SELECT m.* FROM ({_PROGRESS}) AS i CROSS JOIN LATERAL ({found}) AS m"  # noqa: S608

@@ -1,0 +1,74 @@
+"""How far the messages of a line are in the index. Pure.
+
+A line's cursor contains the seq up to which all messages are in the index, and those before it that have changed since.
+A search reads the messages that are not in the index one by one, so both are kept few.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from app.chats.head import Head
+
+NAME = "passages"
+
+EVERY_MESSAGES = 64
+"""After so many new messages, they are put into the index."""
+
+MAX_CHANGED = 64
+"""If more messages than this have changed, the index is made again from the first of them on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the messages of a line are in the index.
+
+    Attributes:
+        seq: The last seq up to which they are, except for `changed`.
+        changed: The seqs up to `seq` of messages that changed since, in order.
+        has_leftovers: Whether rows of the index may be left of texts that no message has any more.
+
+    """
+
+    seq: int = 0
+    changed: tuple[int, ...] = ()
+    has_leftovers: bool = False
+
+    @classmethod
+    def of(cls, head: Head) -> "Progress":
+        """Return the progress on a line. That of a fork begins at 0; its cursor is the one of the copied chat."""
+        stored = head.cursors.get(NAME)
+        if not stored or stored["chat"] != str(head.chat_key):
+            return cls()
+        return cls(stored["seq"], tuple(stored.get("changed", ())), stored.get("leftovers", False))
+
+    def to_json(self, chat_key: UUID) -> dict[str, Any]:
+        """Return the cursor. SQL reads it, too (`lookup.py`)."""
+        stored: dict[str, Any] = {"chat": str(chat_key), "seq": self.seq}
+        if self.changed:
+            stored["changed"] = list(self.changed)
+        if self.has_leftovers:
+            stored["leftovers"] = True
+        return stored
+
+    def is_due(self, head_seq: int, former_head_seq: int) -> bool:
+        """Return whether messages up to `head_seq` make the next EVERY_MESSAGES full that are not in the index."""
+        return (head_seq - self.seq) // EVERY_MESSAGES > max(former_head_seq - self.seq, 0) // EVERY_MESSAGES
+
+    def with_changed(self, seqs: Iterable[int]) -> "Progress":
+        """Return the progress after messages have changed."""
+        changed = sorted({*self.changed, *(seq for seq in seqs if seq <= self.seq)})
+        if len(changed) > MAX_CHANGED:
+            return replace(self, seq=changed[0] - 1, changed=(), has_leftovers=True)
+        return replace(self, changed=tuple(changed))
+
+    def shortened(self, head_seq: int) -> "Progress":
+        """Return the progress on a line that has no messages after `head_seq`."""
+        kept = tuple(seq for seq in self.changed if seq <= head_seq)
+        return replace(self, seq=min(self.seq, head_seq), changed=kept)
+
+    def indexed(self, last_seq: int, changed: Collection[int]) -> "Progress":
+        """Return the progress once the messages up to `last_seq`, and those of `changed`, are in the index."""
+        left = tuple(seq for seq in self.changed if seq not in changed)
+        return Progress(max(self.seq, last_seq), left)

@@ -1,0 +1,50 @@
+"""How far a line is in the index."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.chats.eligibility import Filters
+from app.chats.head import Head
+from app.chats.settings import effective
+from app.kit.ids import uuid7
+from app.passages.progress import EVERY_MESSAGES, MAX_CHANGED, Progress
+from tests.conftest import NOON
+
+SEQS = st.integers(1, 300)
+
+
+@given(st.lists(SEQS, max_size=120), st.integers(0, 300), st.integers(0, 300))
+def test_what_is_said_to_be_in_the_index_is_there(edited: list[int], seq: int, head_seq: int) -> None:
+    progress = Progress(seq)
+    for one in edited:
+        progress = progress.with_changed([one])
+    assert all(one > progress.seq or one in progress.changed for one in edited)
+    assert len(progress.changed) <= MAX_CHANGED
+    copy = progress.shortened(head_seq)
+    assert copy.seq <= head_seq
+    assert all(one > copy.seq or one in copy.changed for one in edited if one <= head_seq)
+
+
+def test_many_changes_move_the_index_back() -> None:
+    progress = Progress(200).with_changed(range(50, 50 + MAX_CHANGED + 1))
+    assert progress == Progress(49, has_leftovers=True)
+
+
+def test_it_is_due_each_time_that_enough_messages_wait() -> None:
+    due = [seq for seq in range(1, 4 * EVERY_MESSAGES) if Progress(10).is_due(seq, seq - 1)]
+    assert due == [10 + EVERY_MESSAGES, 10 + 2 * EVERY_MESSAGES, 10 + 3 * EVERY_MESSAGES]
+    assert Progress(10).is_due(500, 0)
+
+
+def test_a_cursor_of_another_chat_says_nothing() -> None:
+    head = Head(uuid7(), uuid7(), "acme", effective({}), Filters(), last_active_at=NOON)
+    progress = Progress(70, (3, 4), has_leftovers=True)
+    head.cursors["passages"] = progress.to_json(head.chat_key)
+    assert Progress.of(head) == progress
+    head.cursors["passages"] = progress.to_json(uuid7())
+    assert Progress.of(head) == Progress()
+
+
+def test_the_index_of_changed_messages_is_complete_again() -> None:
+    assert Progress(70, (3, 4), has_leftovers=True).indexed(90, [3, 4]) == Progress(90)
+    assert Progress(70, (3, 4)).indexed(70, [3]) == Progress(70, (4,))
