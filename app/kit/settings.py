@@ -21,6 +21,9 @@ from app.kit.validation_errors import word_error
 
 PREFIX = "MEMOBOOK_"
 
+LOCAL_EMBEDDINGS = "local"
+"""The value of EMBEDDINGS_BASE_URL that selects the model in this process."""
+
 _MAX_PORT = 65_535
 _DATABASE_URL = re.compile(
     r"\w+(\+\w+)?://([^:/@]*(:[^@]*)?@)?(\[[^/?\]]+\]|[^/:?\[]*)(:(?P<port>\d+))?([/?].*)?", re.DOTALL
@@ -83,6 +86,10 @@ def _http_url(url: str) -> str:
     return url
 
 
+def _url_or_local(url: str) -> str:
+    return url if url == LOCAL_EMBEDDINGS else _http_url(url)
+
+
 def _header_value(key: SecretStr) -> SecretStr:
     if not re.fullmatch(r"[!-~]*", key.get_secret_value().strip()):
         raise ValueError("must be printable ASCII without spaces")
@@ -95,6 +102,7 @@ def _extra_body(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
+EmbeddingUrl = Annotated[str, Field(pattern=r"^(https?://|local$)"), AfterValidator(_url_or_local)]
 ExtraBody = Annotated[dict[str, Any], AfterValidator(_extra_body)]
 
 
@@ -137,7 +145,7 @@ class Settings(BaseSettings):
     llm_extra_body_of: Annotated[dict[str, ExtraBody] | None, NoDecode, BeforeValidator(_json_object)] = None
     prompts_dir: Path | None = None
 
-    embeddings_base_url: Annotated[str, Field(pattern=r"^https?://"), AfterValidator(_http_url)] | None = None
+    embeddings_base_url: EmbeddingUrl | None = None
     embeddings_model: ModelName | None = None
     embeddings_api_key: Annotated[SecretStr, AfterValidator(_header_value)] | None = None
     embeddings_dimensions: Annotated[int, Field(ge=1, le=16_000)] | None = None
@@ -222,10 +230,20 @@ def load_settings(**overrides: object) -> Settings:
         raise SettingsError(f"{name}: {word_error(first)}") from None
     if settings.llm_base_url and not settings.llm_model:
         raise SettingsError(f"{PREFIX}LLM_MODEL: required if {PREFIX}LLM_BASE_URL is set")
-    if settings.embeddings_base_url and not settings.embeddings_model:
-        raise SettingsError(f"{PREFIX}EMBEDDINGS_MODEL: required if {PREFIX}EMBEDDINGS_BASE_URL is set")
+    _check_embeddings(settings)
     _check_answer_tokens(settings)
     return settings
+
+
+def _check_embeddings(settings: Settings) -> None:
+    """Raise SettingsError if a server is selected without a model, or a model or dimension for the local one."""
+    url = f"{PREFIX}EMBEDDINGS_BASE_URL"
+    if settings.embeddings_base_url == LOCAL_EMBEDDINGS:
+        for name in ("embeddings_model", "embeddings_dimensions"):
+            if getattr(settings, name) is not None:
+                raise SettingsError(f"{PREFIX}{name.upper()}: cannot be set if {url} is {LOCAL_EMBEDDINGS}")
+    elif settings.embeddings_base_url and not settings.embeddings_model:
+        raise SettingsError(f"{PREFIX}EMBEDDINGS_MODEL: required if {url} is set")
 
 
 def _check_answer_tokens(settings: Settings) -> None:

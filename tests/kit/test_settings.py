@@ -101,6 +101,7 @@ def test_an_empty_setting_is_none(name: str, monkeypatch: pytest.MonkeyPatch) ->
         ("LLM_EXTRA_BODY", '{"stream": "secret"}'),
         ("LLM_EXTRA_BODY_OF", '{"memos": {"model": "secret"}}'),
         ("EMBEDDINGS_BASE_URL", "localhost:11434/v1"),
+        ("EMBEDDINGS_BASE_URL", "locally"),
         ("EMBEDDINGS_API_KEY", "sécret"),
         ("EMBEDDINGS_DIMENSIONS", "0"),
         ("EMBEDDINGS_DIMENSIONS", "16001"),
@@ -153,6 +154,14 @@ def test_an_embedding_model_needs_its_name(monkeypatch: pytest.MonkeyPatch) -> N
     assert _refusal() == "MEMOBOOK_EMBEDDINGS_MODEL: required if MEMOBOOK_EMBEDDINGS_BASE_URL is set"
     monkeypatch.setenv("MEMOBOOK_EMBEDDINGS_MODEL", "small")
     assert load_settings().embeddings_model == "small"
+
+
+@pytest.mark.parametrize(("name", "value"), [("EMBEDDINGS_MODEL", "small"), ("EMBEDDINGS_DIMENSIONS", "384")])
+def test_the_local_model_cannot_be_chosen_again(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMOBOOK_EMBEDDINGS_BASE_URL", "local")
+    assert load_settings().embeddings_base_url == "local"
+    monkeypatch.setenv(PREFIX + name, value)
+    assert _refusal() == f"{PREFIX}{name}: cannot be set if MEMOBOOK_EMBEDDINGS_BASE_URL is local"
 
 
 def test_what_a_command_line_says_wins_and_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
