@@ -10,15 +10,17 @@ from itertools import count
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
+from app.consolidation.answers import MAX_ITEMS
+from app.consolidation.generation import FULL_ITEMS, LEAST_DIVIDED_MESSAGES
 from app.kit.ids import chat_key
 from tests.oracle.chat_machine import ChatMachine, kind_lists
 from tests.oracle.driver import Chat
-from tests.oracle.reference import Line, Settings
+from tests.oracle.reference import NAMES, Line, Settings
 from tests.oracle.service import WORD, Service, Snapshot
 from tests.scripted_model import Request, Step, refuses
 from tests.talk import Json
 
-USER = "mira"
+USERS = ("mira", "nell")
 
 _OPEN_SEQ = """
     SELECT (cursors #>> '{consolidation,period,first_seq}')::int FROM chats
@@ -26,7 +28,10 @@ _OPEN_SEQ = """
 
 
 def learn(request: Request) -> str:
-    """Return a memory of each message, with its unique word, or NONE."""
+    """Return a memory of each message, with its unique word, or NONE; as a real model, no more than it is asked for.
+
+    About few messages it returns more than that, because the answer about them is the last one.
+    """
     content = str(request["messages"][-1]["content"])
     found = re.search(r"^<messages>\n(.*?)\n</messages>$", content, re.M | re.S)
     said = [json.loads(line)["message"] for line in found[1].splitlines() if line] if found else []
@@ -35,7 +40,8 @@ def learn(request: Request) -> str:
         for number, text in enumerate(said, start=1)
         for word in WORD.findall(text)
     ]
-    return "\n".join(lines) or "NONE"
+    most = FULL_ITEMS if len(said) >= LEAST_DIVIDED_MESSAGES else MAX_ITEMS
+    return "\n".join(lines[:most]) or "NONE"
 
 
 def word_memory(word: str) -> str:
@@ -54,10 +60,11 @@ ANSWERS: Mapping[str, Step] = {
 
 @dataclass(frozen=True)
 class LearningSettings(Settings):
-    """Settings of a chat that learns after `turns` turns."""
+    """Settings of a chat that learns after `turns` turns; `names` are all names that its character has and had."""
 
     turns: int
     scope: str
+    names: frozenset[str] = frozenset([NAMES["assistant"]])
 
     def to_json(self) -> Json:
         """Return the settings as a request sends them."""
@@ -78,6 +85,18 @@ def draw_settings(draw: st.DrawFn) -> LearningSettings:
     most, max_turns = keep + grow + draw(st.sampled_from([2, 10, 32])), draw(st.sampled_from([0, 0, 2, 3]))
     scope = draw(st.sampled_from(["chat", "character", "user", "global"]))
     return LearningSettings(0, 0, keep, grow, most, draw(st.booleans()), turns, scope, max_turns=max_turns)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose memories a chat learns: those of the chat, the tenant, a user, or a user with a character.
+
+    `name` is the name of the character when the memory was learnt.
+    """
+
+    chat_id: str | None = None
+    user: str | None = None
+    name: str | None = None
 
 
 class LearningService(Service):
@@ -104,6 +123,8 @@ class LearningMachine(ChatMachine):
     def __init__(self) -> None:
         super().__init__()
         self.texts = count()
+        # The users of each chat, the present one last.
+        self.users: dict[str, list[str | None]] = {}
 
     @initialize(
         settings=draw_settings(),
@@ -112,16 +133,38 @@ class LearningMachine(ChatMachine):
         frozen=st.booleans(),
     )
     def begin(self, settings: LearningSettings, opening: list[list[str]], made: bool, frozen: bool) -> None:
-        body = {"user_id": USER, "characters": [{"name": "Kai"}], "settings": settings.to_json()}
+        body = {"user_id": USERS[0], "characters": [{"name": NAMES["assistant"]}], "settings": settings.to_json()}
+        self.users["c"] = [USERS[0]]
         line = self.request("PUT", "/chats/c", 201, body)["line"]
         self.begin_on(Line(line, settings), opening, made=made, frozen=frozen)
 
     @rule(turns=st.sampled_from([1, 2, 5]))
     def change_turns(self, turns: int) -> None:
-        settings = self.line.settings
-        assert isinstance(settings, LearningSettings)
-        self.line.settings = replace(settings, turns=turns)
+        self.line.settings = replace(self.settings_of(self.chat), turns=turns)
         self.request("PUT", self.chat.path, 200, {"settings": self.line.settings.to_json()})
+
+    @rule(turns=st.sampled_from([9, 14]))
+    def post_many(self, turns: int) -> None:
+        """Post so many messages at once that one answer cannot have all that is to be learnt from them."""
+        self.service.clock.step(1)
+        self.post_messages(self.new_messages(["user", "assistant"] * turns), set())
+
+    @rule(name=st.sampled_from([NAMES["assistant"], "Ilse", "Noor"]))
+    def rename(self, name: str) -> None:
+        """Rename the character, maybe back to a name that it had."""
+        settings = self.settings_of(self.chat)
+        former = self.request("GET", self.chat.path, 200)["characters"][0]["name"]
+        self.request("POST", f"{self.chat.path}/characters/{former}/rename", 200, {"name": name})
+        self.line.settings = replace(settings, names=settings.names | {name})
+
+    @rule(user=st.sampled_from([*USERS, None]))
+    def change_user(self, user: str | None) -> None:
+        """Give the chat to another user, or to none."""
+        self.request("PUT", self.chat.path, 200, {"user_id": user})
+        self.users[self.chat.id].append(user)
+
+    def note_fork(self, forked: Chat) -> None:
+        self.users[forked.id] = list(self.users[self.chat.id])
 
     def new_text(self) -> str:
         """Return a text; every other one has a word to learn."""
@@ -159,13 +202,45 @@ class LearningMachine(ChatMachine):
         return set(WORD.findall(" ".join(item["content"] for item in state)))
 
     def said(self, chat: Chat, *, read: bool) -> set[str]:
-        """Return the unique words that can be learnt now; with `read`, only those that must have been learnt."""
+        """Return the unique words that can be known now; with `read`, only those that must be.
+
+        A chat learns in the scope that it has at that time. The reference does not know when that is, so it considers
+        all users that the chat had, and all names of its character.
+        """
+        sees = self.list_seen(chat)
+        texts = []
+        for one in self.chats:
+            owners = self.list_owners(one)
+            if owners <= sees if read else owners & sees:
+                last_seq = self.service.open_seq(one.id) - 1 if read else one.line.head
+                texts += [message.text for message in one.line.eligible(1, last_seq)]
+        return set(WORD.findall(" ".join(texts)))
+
+    def settings_of(self, chat: Chat) -> LearningSettings:
         settings = chat.line.settings
         assert isinstance(settings, LearningSettings)
-        chats = [chat] if settings.scope == "chat" else self.chats
-        texts = [
-            message.text
-            for one in chats
-            for message in one.line.eligible(1, self.service.open_seq(one.id) - 1 if read else one.line.head)
-        ]
-        return set(WORD.findall(" ".join(texts)))
+        return settings
+
+    def list_seen(self, chat: Chat) -> set[Owner]:
+        """Return whose memories a chat sees."""
+        user = self.users[chat.id][-1]
+        seen = {Owner(chat_id=chat.id), Owner()}
+        if user is not None:
+            seen |= {Owner(user=user), *(Owner(user=user, name=name) for name in self.settings_of(chat).names)}
+        return seen
+
+    def list_owners(self, chat: Chat) -> set[Owner]:
+        """Return whose memories those that a chat has learnt can be."""
+        settings = self.settings_of(chat)
+        found = set[Owner]()
+        for user in self.users[chat.id]:
+            match settings.scope:
+                case "global" if user is not None:
+                    found.add(Owner())
+                case "user" if user is not None:
+                    found.add(Owner(user=user))
+                case "character" if user is not None:
+                    found |= {Owner(user=user, name=name) for name in settings.names}
+                case _:
+                    found.add(Owner(chat_id=chat.id))
+        return found
