@@ -100,6 +100,21 @@ async def write_in_scope(db_session: DbSession, scope: ScopeKey, label: str, tex
     return await _write(db_session, scope, label, text, now=now)
 
 
+async def delete_in_chat(db_session: DbSession, ref: ChatRef, label: str, *, now: datetime) -> None:
+    """Take back what was written into a chat's block, for a person. Raises ChatNotFound, BlockNotFound."""
+    check_label(label)
+    head = await lock_head(db_session, ref)
+    await _delete(db_session, ScopeKey.of_chat(ref.tenant, ref.key), label, now=now)
+    defer(db_session, LayerChanged(head, NAME))
+
+
+async def delete_in_scope(db_session: DbSession, scope: ScopeKey, label: str, *, now: datetime) -> None:
+    """Take back what was written into a block of a wide scope, for a person. Raises BlockNotFound."""
+    check_label(label)
+    await lock_scope(db_session, scope)
+    await _delete(db_session, scope, label, now=now)
+
+
 async def edit_in_chat(
     db_session: DbSession, ref: ChatRef, edit: Edit, *, character: str | None, now: datetime
 ) -> None:
@@ -141,6 +156,15 @@ async def _write(db_session: DbSession, scope: ScopeKey, label: str, text: str, 
         edited = held is not None and _changes_others(held)
         await set_by_person(db_session, scope, say(Edit(label, "replace", text)), edited=edited, now=now)
     return held is None
+
+
+async def _delete(db_session: DbSession, scope: ScopeKey, label: str, *, now: datetime) -> None:
+    log = await reading.list_log(db_session, Viewpoint.of_scope(scope), KIND)
+    held = fold(log, scope.character or None).get(label)
+    if held is None:
+        raise BlockNotFound(f"Nothing was written into the block {label!r} of the scope {scope.name!r}.")
+    deletion = Said(KIND, label, None, 0, "replace")
+    await set_by_person(db_session, scope, deletion, edited=_changes_others(held), now=now)
 
 
 def _is_written(log: Sequence[Applied], text: str) -> bool:

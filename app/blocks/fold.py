@@ -110,13 +110,39 @@ def change(text: str, operation: str | None, content: str, pattern: str | None) 
 
 
 def apply(steps: Iterable[Known], text: str = "") -> list[Applied]:
-    """Return the outcomes of operations, one after the other. Those that do not apply leave the text as it is."""
+    """Return the outcomes of operations, one after the other. Those that do not apply leave the text as it is.
+
+    A deletion leaves the text that wider scopes, and the memories that begin the block, have before.
+    """
     log = []
+    rank, base = None, text
     for step in steps:
-        changed = change(text, step.operation, step.content or "", step.pattern)
+        if step.rank != rank:
+            rank, base = step.rank, text
+        written = change(text, step.operation, step.content or "", step.pattern)
+        changed = Changed(base) if is_deletion(step) else written
         text = text if changed.fault else changed.text
         log.append(Applied(step, text, changed.fault))
+        if step.origin == "extractive":
+            rank = None  # what memories begin belongs to no scope
     return log
+
+
+def is_deletion(step: Known) -> bool:
+    """Return whether an operation takes back what its scope has written into the block."""
+    return step.operation == "replace" and step.content is None
+
+
+def drop_deleted(known: Iterable[Known]) -> list[Known]:
+    """Return the operations, those of wider scopes first and in a scope the older ones, without what was deleted."""
+    kept: list[Known] = []
+    for step in sorted(known, key=order):
+        if is_deletion(step):
+            deleted = (step.rank, step.character, step.key)
+            kept = [one for one in kept if (one.rank, one.character, one.key) != deleted]
+        else:
+            kept.append(step)
+    return kept
 
 
 def begin(steps: Sequence[Known], memories: Sequence[Important]) -> tuple[Known | None, Sequence[Important]]:
@@ -137,14 +163,15 @@ def begin(steps: Sequence[Known], memories: Sequence[Important]) -> tuple[Known 
 def fold(known: Iterable[Known], character: str | None, important: Iterable[Important] = ()) -> Mapping[str, Block]:
     """Return the blocks that have any operation, by label, in the order of the labels.
 
-    The operations of wider scopes come first, and in a scope the older ones. The text begins with the last `replace`
-    in this order. So a `replace` in a near scope hides the texts of wider ones, and other operations build on them. Of
-    the scope `character`, only the operations about the given character count; None is no character.
+    The operations of wider scopes come first, and in a scope the older ones; those that were deleted are left out. The
+    text begins with the last `replace` in this order. So a `replace` in a near scope hides the texts of wider ones, and
+    other operations build on them. Of the scope `character`, only the operations about the given character count; None
+    is no character.
 
     The block `facts` begins with the important memories that count, unless it has a `replace`.
     """
     of_label: dict[str, list[Known]] = {}
-    for step in sorted(known, key=order):
+    for step in drop_deleted(known):
         if step.character in (None, character):
             log = of_label.setdefault(step.key, [])
             if step.operation == "replace":

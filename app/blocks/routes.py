@@ -83,6 +83,16 @@ async def write_block(ref: WritingChat, label: Label, body: BlockIn, db_session:
     return await _get(db_session, await view_chat(db_session, ref), label, status=201 if created else 200)
 
 
+@router.delete("/{label}", status_code=204)
+async def delete_block(ref: WritingChat, label: Label, db_session: Db, clock: Now) -> None:
+    """Take back everything that was written into a core block of the chat itself, by people and by tools.
+
+    The block then has the text of wider scopes again, and `facts` begins with the most important memories again. The
+    former texts stay in its history. If nothing was written into the block of the chat itself, the status is 404.
+    """
+    await book.delete_in_chat(db_session, ref, label, now=clock())
+
+
 @router.post("/{label}/edit", response_model=BlockOut)
 async def edit_block(
     ref: WritingChat, label: Label, body: BlockEdit, db_session: Db, clock: Now, character: OfCharacter = None
@@ -139,6 +149,17 @@ def _make_router(of: WideScope) -> APIRouter:
         """
         created = await book.write_in_scope(db_session, scope, label, body.text, now=clock())
         return await _get(db_session, Viewpoint.of_scope(scope), label, status=201 if created else 200)
+
+    @wide.delete("/{label}", status_code=204, name=f"delete_{name}_block", summary=f"Delete a core block of {words}")
+    async def delete_wide_block(
+        scope: Annotated[ScopeKey, of.writing], label: Label, db_session: Db, clock: Now
+    ) -> None:
+        """Take back everything that was written into a block of the scope.
+
+        Chats of the scope then have the text of wider scopes again, and `facts` begins with the most important memories
+        again. The former texts stay in its history. If nothing was written into the block, the status is 404.
+        """
+        await book.delete_in_scope(db_session, scope, label, now=clock())
 
     @wide.post(
         "/{label}/edit", response_model=BlockOut, name=f"edit_{name}_block", summary=f"Edit a core block of {words}"

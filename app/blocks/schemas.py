@@ -91,7 +91,9 @@ class FormerBlockOut(BaseModel):
 
     id: UUID = Field(description="The id of the operation.")
     operation: Operation = Field(description="What it did.")
-    content: str = Field(description="What it wrote.")
+    content: str | None = Field(
+        description="What it wrote; null for a `replace` that took back everything that its scope had written."
+    )
     search_pattern: str | None = Field(description="What it replaced; null if it is not `search_replace`.")
     text: str = Field(
         description="The text after it. If the scope had no whole text then, it begins with the present text of the "

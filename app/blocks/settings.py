@@ -20,7 +20,8 @@ class BlockSettings(LayerSettings, PlacementSettings):
     from_memories: bool = Field(
         True,
         description="Whether the block `facts` contains the most important memories, those of importance 0.7 or more, "
-        "until a person or a character writes the whole block. It contains none if `enabled` is false.",
+        "until a person or a character writes the whole block, and again after a person deletes it. It contains none "
+        "if `enabled` is false.",
     )
     budget: Budget | None = Field(
         Budget(type="percent", value=10),

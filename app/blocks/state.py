@@ -5,7 +5,7 @@ from uuid import UUID
 
 from app.blocks.book import KIND
 from app.blocks.bullets import LABEL
-from app.blocks.fold import fold
+from app.blocks.fold import drop_deleted, fold
 from app.blocks.queries import list_important_of_line
 from app.kit.db import DbSession
 from app.knowledge.reading import list_log_of_line
@@ -18,7 +18,7 @@ async def export_state(
 
     It is the text that a chat sees which has no operations and no important memories of nearer scopes.
     """
-    log = await list_log_of_line(db_session, line, KIND, only_chat=only_chat)
+    log = drop_deleted(await list_log_of_line(db_session, line, KIND, only_chat=only_chat))
     important = await list_important_of_line(db_session, line, only_chat=only_chat)
     here = {(one.rank, one.character or "", one.key) for one in log}
     here |= {(one.rank, one.character or "", LABEL) for one in important}

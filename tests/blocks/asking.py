@@ -29,6 +29,11 @@ async def edit_block(
     return ok(await api.post(f"{under}/blocks/{label}/edit", json=body, params=query), status)
 
 
+async def delete_block(api: httpx.AsyncClient, label: str = "user", *, under: str = CHAT, status: int = 204) -> None:
+    answer = await api.delete(f"{under}/blocks/{label}")
+    assert answer.status_code == status, answer.text
+
+
 async def update(
     api: httpx.AsyncClient,
     operation: str,

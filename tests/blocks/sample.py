@@ -32,7 +32,7 @@ SAMPLE = LayerSample(
     rich=RichRows(write_last=set_and_update),
     write=set_two,
     path_parameters={"label": "user"},
-    before={"get_block": write_everywhere},
+    before=dict.fromkeys(("get_block", "delete_block"), write_everywhere),
     missing={"/blocks": "block_not_found"},
     in_presets={"blocks.enabled": (True,) * 6, "blocks.from_memories": (True,) * 6},
 )

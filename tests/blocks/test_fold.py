@@ -24,9 +24,16 @@ def operations(draw: st.DrawFn) -> list[Known]:
         pattern = draw(st.sampled_from(["a", "b", "ab", "\n"])) if operation == "search_replace" else None
         origin = draw(st.sampled_from(["tool", "person"]))
         at = draw(st.integers(0, 2))
-        content = draw(PIECES)
+        content = None if operation == "replace" and draw(st.integers(0, 3)) == 0 else draw(PIECES)
         found.append(Known(rank, name, "user", UUID(int=number), content, 0, origin, False, at, operation, pattern))
     return draw(st.permutations(found))
+
+
+def list_left(steps: Sequence[Known], rank: int, character: str | None) -> list[Known]:
+    """The operations of a scope after its last deletion."""
+    here = [one for one in steps if one.rank == rank and one.character in (None, character)]
+    here.sort(key=lambda one: (one.learnt_us, one.statement_id))
+    return here[max((at for at, one in enumerate(here, 1) if one.content is None), default=0) :]
 
 
 def fold_slowly(steps: Sequence[Known], character: str | None) -> str | None:
@@ -34,8 +41,7 @@ def fold_slowly(steps: Sequence[Known], character: str | None) -> str | None:
     text: list[str] = []
     seen = False
     for rank in reversed(range(len(SCOPES))):
-        here = [one for one in steps if one.rank == rank and one.character in (None, character)]
-        for one in sorted(here, key=lambda one: (one.learnt_us, one.statement_id)):
+        for one in list_left(steps, rank, character):
             seen = True
             words = list(one.content or "")
             if one.operation == "replace":
@@ -71,7 +77,7 @@ def test_the_text_is_the_fold_of_all_scopes(steps: list[Known], character: str |
 @given(operations(), st.sampled_from(CHARACTERS))
 def test_the_nearest_scope_with_an_operation_decides(steps: list[Known], character: str | None) -> None:
     block = fold(steps, character).get("user")
-    ranks = [one.rank for one in steps if one.character in (None, character)]
+    ranks = [rank for rank in range(len(SCOPES)) if list_left(steps, rank, character)]
     assert (block.deciding.rank if block else None) == (min(ranks) if ranks else None)
 
 
