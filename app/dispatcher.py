@@ -174,8 +174,8 @@ class Dispatcher:
         now = self._ctx.clock()
         await self._hasten(now)
         async with self._ctx.database.unit_of_work() as db_session:
-            # Without a model no tokens are used, so no work is held.
-            held = await list_held_tenants(db_session.raw, self._limits, now=now) if self._ctx.model else []
+            uses_tokens = self._ctx.model or self._ctx.embedder  # otherwise no work is held
+            held = await list_held_tenants(db_session.raw, self._limits, now=now) if uses_tokens else []
             found = await list_ripe_owners(db_session, now=now, rows=self._slots, from_key=uuid4(), without=held)
             shares = self._share(self._by_last_round(found))
             anchors = await list_anchors(db_session.raw, [owner.line for owner in shares if owner.is_line])

@@ -35,9 +35,9 @@ router = APIRouter(tags=["operations"], route_class=KeyedRoute)
 
 
 async def holding_limits(request: Request) -> TokenLimits:
-    """Return the token limits that hold work back. Without a model there are none, because no tokens are used."""
+    """Return the token limits that hold work back. Without any model there are none, because no tokens are used."""
     settings: Settings = request.app.state.settings
-    return settings.token_limits if settings.llm_base_url else UNLIMITED
+    return settings.token_limits if settings.llm_base_url or settings.embeddings_base_url else UNLIMITED
 
 
 Holding = Annotated[TokenLimits, Depends(holding_limits)]

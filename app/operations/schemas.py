@@ -130,7 +130,7 @@ class RetriedOut(BaseModel):
 
 
 class LayerUsage(BaseModel):
-    """The usage of the model by one layer."""
+    """The usage of the models by one layer."""
 
     layer: str = Field(description="The name of the layer.")
     calls: int = Field(
@@ -142,7 +142,8 @@ class LayerUsage(BaseModel):
         "without text. Answers that the service refused are not counted."
     )
     prompt_tokens: int = Field(
-        description="Tokens of prompts as counted by the model's server, or in o200k if it does not count them. "
+        description="Tokens of prompts, and of texts that became vectors, as counted by the model's server, or in "
+        "o200k if it does not count them. "
         "Failed calls only add tokens that the server reports."
     )
     completion_tokens: int = Field(description="Tokens of answers, counted in the same way.")
@@ -150,7 +151,7 @@ class LayerUsage(BaseModel):
 
 
 class UsageOut(BaseModel):
-    """The usage of the model by a tenant in one month."""
+    """The usage of the models by a tenant in one month."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -12,6 +12,7 @@ from app.kit import work_queue
 from app.kit.clock import SteppedClock
 from app.kit.db import Database, DbSession
 from app.kit.job_context import JobContext
+from app.kit.limits import TokenLimits
 from app.kit.owners import Owner
 from app.kit.settings import Settings
 from app.kit.usage import list_usage, month_of
@@ -80,3 +81,17 @@ async def test_a_job_has_a_model_that_counts_for_its_tenant(
         (usage,) = await list_usage(connection, tenant=tenant, month=month_of(clock()))
         assert await connection.fetchval("SELECT count(*) FROM work WHERE tenant = $1", tenant) == 0
     assert (usage["layer"], usage["calls"], usage["prompt_tokens"]) == ("vectors", 1, 2)
+
+
+async def test_its_tokens_count_towards_the_limit(
+    database: Database, clock: SteppedClock, tenant: str, client: EmbeddingClient, nothing_due: None
+) -> None:
+    layer = Layer(name="vectors", settings=WordSettings, jobs=(Job(read=_read, draft=_draft, save=_save),))
+    ctx, limits = JobContext(database, clock, embedder=client), TokenLimits(2)
+    dispatcher = Dispatcher(ctx, (layer,), slots=1, poll_s=30, limits=limits)
+    for started in (1, 0):
+        async with database.unit_of_work() as db_session:
+            await work_queue.schedule(
+                db_session, Owner.of_tenant(tenant), layer.name, [NewWork("a lighthouse")], now=clock(), settle_s=0
+            )
+        assert await dispatcher.drain() == started

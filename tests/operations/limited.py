@@ -36,16 +36,16 @@ async def limited_worker(
 
 @asynccontextmanager
 async def limited_api(
-    database_url: str, clock: SteppedClock, key: str | None, limits: TokenLimits, *, model: bool = True
+    database_url: str, clock: SteppedClock, key: str | None, limits: TokenLimits, *, kind: str | None = "llm"
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a process that knows the limits, and of a model unless it is to know none."""
+    """A client of a process that knows the limits, and a model of the kind that the settings' names begin with."""
+    model = {f"{kind}_base_url": "http://localhost:1/v1", f"{kind}_model": "scripted"} if kind else {}
     settings = Settings(
         database_url=database_url,
         tenant_monthly_tokens=limits.default,
         tenant_monthly_tokens_of=dict(limits.of),
-        llm_base_url="http://localhost:1/v1" if model else None,
-        llm_model="scripted" if model else None,
         _env_file=None,
+        **model,  # type: ignore[arg-type]  # converted by the model
     )
     app = create_app(settings, clock=clock)
     async with client_of(app, key) as client:

@@ -210,8 +210,8 @@ async def test_where_no_model_is_known_nothing_is_held(
     clock.step(2)
     await dispatcher.drain()
     await append(api, talk(9, 16))
-    for model, held in ((False, None), (True, "monthly_token_limit")):
-        async with limited_api(database_url, clock, key, TokenLimits(1), model=model) as knowing:
+    for kind, held in ((None, None), ("llm", "monthly_token_limit"), ("embeddings", "monthly_token_limit")):
+        async with limited_api(database_url, clock, key, TokenLimits(1), kind=kind) as knowing:
             assert await _held(knowing) == [held]
 
 
