@@ -242,7 +242,7 @@ def _find_gaps(existing: Iterable[Existing], matched: set[int]) -> dict[tuple[fl
 def _match_in_order(
     existing: Sequence[Existing], wanted: Sequence[Wanted], matches: Sequence[int | None]
 ) -> list[int | None] | None:
-    """Return other matches, with all seqs ascending, or None if the ids do not permit that.
+    """Return other matches, with all seqs ascending, or None if that would drop a match by id or by text.
 
     If a message was edited so that its text equals that of another message, matching by text confuses the two. So here
     a message without an id is matched by text only if that text occurs once in both lists; the messages between two
@@ -257,7 +257,13 @@ def _match_in_order(
     ascending = _find_ascending(anchors)
     if any(seq and seq not in ascending and message.message_id for seq, message in zip(anchors, wanted, strict=True)):
         return None  # an id matches its message wherever that is
-    return _pair_between(existing, wanted, [seq if seq in ascending else None for seq in anchors])
+    paired = _pair_between(existing, wanted, [seq if seq in ascending else None for seq in anchors])
+    removed = set(_find_removed(existing, paired))
+    left = {message.said for message in existing if message.seq in removed}
+    added = (
+        message.said for seq, message in zip(paired, wanted, strict=True) if seq is None and not message.message_id
+    )
+    return None if any(said in left for said in added) else paired
 
 
 def _find_ascending(matches: Iterable[int | None]) -> set[int]:

@@ -156,6 +156,12 @@ def test_a_moved_message_with_an_id_is_not_paired_with_a_text() -> None:
     assert _align("a a a a -b a a a a", "b m2:a m3:a m1:a") == Alignment((None, 2, 3, 1), (4, 6, 7, 8, 9), 0)
 
 
+def test_a_message_is_not_new_while_an_equal_one_is_left() -> None:
+    line = [*_line("a a a"), Existing(4, "m4", "assistant", "Kai", "a"), *_line("a a a a a a")[4:]]
+    kai = Wanted("m5", "assistant", "Kai", "a")
+    assert align(line, [*_want("b"), kai, kai._replace(message_id=None)]).matches == (None, 5, 4)
+
+
 @pytest.mark.parametrize(
     ("wanted", "same"),
     [
