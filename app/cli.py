@@ -7,6 +7,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 
 from app.kit.errors import AppError
 from app.kit.settings import SettingsError
@@ -22,6 +23,8 @@ COMMANDS = {
     "reindex": "use the configured embedding model from now on",
     "doctor": "check every part of the installation, and say what to do",
     "healthcheck": "check whether one worker still reports, for a supervisor",
+    "export": "write a chat to a file",
+    "import": "make a chat from a file",
     "keys": "create, list and revoke keys",
 }
 
@@ -34,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, help_text in COMMANDS.items():
         command = commands.add_parser(name, help=help_text, description=help_text)
         if given[:1] == [name]:
-            module = import_module(f"app.commands.{name}")
+            module = import_module(f"app.commands.{name}_" if iskeyword(name) else f"app.commands.{name}")
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     options = parser.parse_args(given)

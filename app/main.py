@@ -41,6 +41,8 @@ from app.reimport.routes import router as reimport_router
 from app.search.recall_memory import RecallMemory
 from app.search.routes import router as search_router
 from app.tools.routes import make_tool_router
+from app.transfer.routes import IMPORT_PATH, ImportSlots
+from app.transfer.routes import router as transfer_router
 from app.web.docs import docs_router
 from app.web.request_ids import RequestIds
 from app.web.schema import Api, reading_order
@@ -66,7 +68,7 @@ _PROBLEMS: dict[int | str, dict[str, object]] = {
         404: "Does not exist, or belongs to another tenant.",
         408: "The request did not arrive in time.",
         409: "Conflicts with the chat's current state.",
-        413: "The body is larger than 8 MiB.",
+        413: "The body is larger than 8 MiB, or the imported file larger than `MEMOBOOK_MAX_IMPORT_BYTES`.",
         414: "The URL is longer than 16 KiB.",
         422: "The request is invalid; `errors` lists the invalid parts.",
         429: "Too many requests, or too many of them are waiting for the chat. Retry after `Retry-After` seconds.",
@@ -86,6 +88,7 @@ def list_routers(layers: tuple[Layer, ...]) -> list[APIRouter]:
         line_router,
         state_router,
         *(router for layer in layers for router in layer.routers),
+        transfer_router,
         user_router,
         search_router,
         make_tool_router(layers),
@@ -152,6 +155,7 @@ def create_app(
     app.state.recall_memory = RecallMemory(clock=clock, redis_url=settings.redis_url)
     app.state.embedder = make_embedder(settings)
     app.state.routers = routers
+    app.state.import_slots = ImportSlots()
     app.state.database_checks = DatabaseChecks()
     app.state.keyring = DatabaseKeyring(
         database,
@@ -163,7 +167,7 @@ def create_app(
     install_handlers(app)
     app.add_middleware(FastPathMiddleware, routes=context_router.routes)
     app.add_middleware(ClientWatch)
-    app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
+    app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES, max_bytes_of={IMPORT_PATH: settings.max_import_bytes})
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,

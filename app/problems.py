@@ -47,13 +47,15 @@ class Problem(BaseModel):
 class BodyLimit:
     """Middleware that answers with a 413 once more than `max_bytes` of the body have been read; it reads no more.
 
+    `max_bytes_of` has the limits of single paths.
     If `Content-Length` exceeds the limit, nothing of the body is read. FastAPI's own limit would answer with plain text
     and not with a problem document.
     """
 
-    def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, *, max_bytes: int, max_bytes_of: Mapping[str, int]) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._max_bytes_of = max_bytes_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an HTTP request; pass on anything else."""
@@ -61,22 +63,24 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         size = 0
+        max_bytes = self._max_bytes_of.get(scope["path"], self._max_bytes)
 
         async def counted() -> Message:
             nonlocal size
             announced = Headers(scope=scope).get("content-length", "")
-            if announced.isdecimal() and int(announced) > self._max_bytes:
-                raise self._too_large()
+            if announced.isdecimal() and int(announced) > max_bytes:
+                raise _too_large(max_bytes)
             message = await receive()
             size += len(message.get("body", b""))
-            if size > self._max_bytes:
-                raise self._too_large()
+            if size > max_bytes:
+                raise _too_large(max_bytes)
             return message
 
         await self._app(scope, counted, send)
 
-    def _too_large(self) -> HTTPException:
-        return HTTPException(413, f"The body must have at most {self._max_bytes} bytes.")
+
+def _too_large(max_bytes: int) -> HTTPException:
+    return HTTPException(413, f"The body must have at most {max_bytes} bytes.")
 
 
 def install_handlers(app: FastAPI) -> None:

@@ -23,7 +23,10 @@ from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.layers.layer import Layer
 from app.registry import LAYERS
 
-_LOG = dict.fromkeys(("messages", "swipes", "revisions"), "'messages'") | {"work": "'work'", "chats": "''"}
+_LOG = dict.fromkeys(("messages", "swipes", "revisions", "source_lines"), "'messages'") | {
+    "work": "'work'",
+    "chats": "''",
+}
 """The name of a change in `changed`, as SQL, by table of the log; "" where any name will do."""
 
 _IGNORED = {

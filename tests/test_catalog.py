@@ -67,7 +67,7 @@ async def test_every_row_lies_under_a_line_a_user_or_a_tenant(connection: Connec
     line_id), where users and tenants have no line: then erasing a chat or a user finds its rows.
     """
     tables = await _list_tables(connection)
-    known = {"chats", "messages", "swipes", "revisions", "work"}
+    known = {"chats", "messages", "swipes", "revisions", "source_lines", "work"}
     known |= {table.name for layer in LAYERS for table in layer.tables}
     assert set(tables) >= OF_THE_SERVICE | known
     begins_otherwise = {

@@ -35,7 +35,8 @@ async def answer_of(app: FastAPI, method: str, path: str, key: str | None) -> tu
     if key is not None:
         headers.append((b"authorization", f"Bearer {key}".encode()))
     url = path.replace("{tool}", "save_memory").replace("{", "").replace("}", "")
-    scope = {"type": "http", "method": method.upper(), "path": url, "headers": headers, "query_string": b""}
+    query = b"format=jsonl&chat_id=new"  # the import requires it
+    scope = {"type": "http", "method": method.upper(), "path": url, "headers": headers, "query_string": query}
     await app(scope, receive, send)
     return statuses[0], read
 

@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 from app.keys.service import create_key
 from app.kit.db import Database
 from app.registry import LAYERS
+from app.transfer.file_formats import FILE_FORMATS
 from app.web.docs import docs_router
 from tests.conftest import NOON, client_of
 from tests.layers.samples import list_settings
@@ -35,6 +36,7 @@ each_operation = pytest.mark.parametrize(
 )
 
 WITHOUT_KEY = {"/healthz", "/readyz"}
+FILES = {one.media_type for one in FILE_FORMATS.values()}
 UNLISTED = {"/metrics"} | {route.path for route in docs_router().routes if isinstance(route, Route)}
 """The routes that are not part of the API for clients."""
 
@@ -119,6 +121,12 @@ def test_each_answer_has_a_model(key: tuple[str, str], operation: Json) -> None:
         if status in (204, 304):
             assert "content" not in response
             continue
+        if response["content"].keys() == FILES:
+            assert (status, {content["schema"]["format"] for content in response["content"].values()}) == (
+                200,
+                {"binary"},
+            )
+            continue
         ((media_type, content),) = response["content"].items()
         name = name_of_model(content["schema"])
         assert media_type == ("application/problem+json" if name == "Problem" else "application/json")
@@ -185,7 +193,8 @@ async def test_the_examples_work_in_an_empty_service(admin: httpx.AsyncClient) -
         query = _required_query(operation)
         for tool, example in _calls(operation):
             url = await fill_path(admin, path, operation, known | {"tool": tool})
-            answer = await admin.request(method, url, json=example, params=query)
+            file = {"content": example} if isinstance(example, str) else {"json": example}
+            answer = await admin.request(method, url, params=query, **file)
             assert answer.is_success, (method, url, answer.text)
             _check_answer(operation, answer)
         if operation["operationId"] == "append":
@@ -254,7 +263,7 @@ def _referred(field: Json) -> str | None:
 def _bodies() -> Iterator[tuple[str, Json]]:
     """Return the models of each operation's request body."""
     for operation in OPERATIONS.values():
-        if "requestBody" in operation:
+        if "requestBody" in operation and operation["requestBody"]["content"].keys() != FILES:
             schema = operation["requestBody"]["content"]["application/json"]["schema"]
             for one in schema.get("anyOf", [schema]):
                 if one != {"type": "null"}:
@@ -262,6 +271,9 @@ def _bodies() -> Iterator[tuple[str, Json]]:
 
 
 def _examples(operation: Json) -> list[Any]:
+    if operation.get("requestBody", {}).get("content", {}).keys() == FILES:
+        (content,) = operation["requestBody"]["content"].values()
+        return [example["value"] for example in content["examples"].values()]
     return [example for name, schema in _bodies() if name == operation["operationId"] for example in schema["examples"]]
 
 
@@ -299,7 +311,11 @@ def _check_answer(operation: Json, answer: httpx.Response) -> None:
     content = operation["responses"][str(answer.status_code)].get("content", {})
     assert answer.headers["cache-control"] == ("private, no-cache" if "etag" in answer.headers else "no-store")
     if content:
-        assert list(content) == [answer.headers["content-type"]]
+        assert answer.headers["content-type"] in content
+        if content.keys() == FILES:
+            assert answer.content
+            return
+        assert len(content) == 1
         assert list(_mismatches(answer.json(), content[answer.headers["content-type"]]["schema"])) == []
     else:
         assert answer.content == b""

@@ -25,6 +25,7 @@ OF_A_CHAT = [
 ]
 MAKING = {"put_chat", "append", "put_messages"}
 """What makes a chat where there is none."""
+_FILE = {"format": "jsonl"}
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,9 @@ async def _call(client: httpx.AsyncClient, method: str, path: str, operation: Js
     if operation["operationId"] == "put_chat":
         body = {"metadata": {"whose": "theirs"}}
     asked = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"}
-    query = {name: value for name, value in (("line", known.line), ("from_seq", 1)) if name in asked}
+    given = (("line", known.line), ("from_seq", 1), ("format", "jsonl"))
+    # A context has formats, too, of which none is a file's.
+    query = {name: value for name, value in given if name in asked and (name, path[-8:]) != ("format", "/context")}
     return await client.request(method, known.urls[path], json=body, params=query)
 
 
@@ -236,4 +239,7 @@ async def _everything(api: httpx.AsyncClient) -> str:
     """Return the answers of each read of the chat `c` that names no item, as text."""
     paths = [path for method, path, _ in OF_A_CHAT if method == "get" and path.count("{") == 1]
     assert len(paths) >= 14
-    return "\n".join([(await api.get(path.format(chat_id="c"))).text for path in paths])
+    answers = [
+        await api.get(path.format(chat_id="c"), params=_FILE if path.endswith("/export") else {}) for path in paths
+    ]
+    return "\n".join(answer.text for answer in answers)

@@ -195,6 +195,24 @@ class Swipe(Table):
     content: Mapped[str] = mapped_column(Text)
 
 
+class SourceLine(Table):
+    """What a line of an imported file had beside what is stored: unknown fields, by format, as JSON text.
+
+    `number` is 0 for the line of the message at `seq`. From 1, it counts the lines after that message which are no
+    messages of the conversation. The line at seq 0 with the number 0 is the header of the file. The text keeps the
+    order of the fields; it is only read to be exported.
+    """
+
+    __tablename__ = "source_lines"
+    __table_args__ = (CheckConstraint("seq >= 0 AND number >= 0", name="place"), {"info": {"begins": "seq"}})
+
+    chat_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    source: Mapped[str] = mapped_column(Text)
+
+
 class Revision(Table):
     """The text and the speaker of a message before an edit; `swipe` is the index of the edited alternative."""
 

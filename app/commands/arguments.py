@@ -1,9 +1,14 @@
 """Arguments and helpers that several commands share."""
 
 import argparse
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
+from app.chats.chat_lock import ChatRef
+from app.kit.auth import DEFAULT_TENANT, Caller
 from app.kit.settings import SettingsError, load_settings
+from app.kit.wire import CHAT_ID_PATTERN
 from app.local.running import find_running
 
 
@@ -22,6 +27,19 @@ def add_address(parser: argparse.ArgumentParser) -> None:
     """Add the options `--host` and `--port`."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen on (default: %(default)s)")
+
+
+def add_chat(parser: argparse.ArgumentParser, formats: Iterable[str]) -> None:
+    """Add the options `--format` and `--tenant`, for a file of a chat."""
+    parser.add_argument("--format", required=True, choices=list(formats), help="format of the file")
+    parser.add_argument("--tenant", default=DEFAULT_TENANT, help="tenant of the chat (default: %(default)s)")
+
+
+def name_chat(tenant: str, chat_id: str) -> ChatRef:
+    """Return the chat of a tenant. Raises SettingsError for an id that no chat can have."""
+    if not re.fullmatch(CHAT_ID_PATTERN, chat_id):
+        raise SettingsError(f"{chat_id!r} is not a chat id; use 1 to 200 of the characters A-Z a-z 0-9 . _ : @ -")
+    return ChatRef.of(Caller(tenant, frozenset()), chat_id)
 
 
 def find_database_url(data: Path) -> str:

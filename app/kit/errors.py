@@ -18,6 +18,7 @@ AppError
 │   └── WorkNotFound              operations/service.py
 ├── TooManyRequests          429
 │   ├── TooManyWaiting            raised in kit/gate/connection_gate.py
+│   ├── TooManyImports            transfer/errors.py
 │   └── RateLimited               keys/errors.py
 ├── Conflict                 409
 │   ├── CharacterMismatch         chats/errors.py
@@ -40,6 +41,7 @@ AppError
 ├── Invalid                  422  a request that its schema accepts but the service does not
 │   ├── UnknownCharacter          context/errors.py
 │   ├── WrongArguments            tools/errors.py
+│   ├── InvalidFile               transfer/errors.py
 │   └── BudgetTooSmall            context/errors.py
 └── Unavailable              503  raised in kit/unavailable.py
     ├── DatabaseRejected          raised in kit/unavailable.py

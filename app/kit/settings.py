@@ -162,6 +162,8 @@ class Settings(BaseSettings):
     max_checkpoints: Annotated[int, Field(ge=1, le=100_000)] = 200
     kept_replaced_lines: Annotated[int, Field(ge=1, le=100_000)] = 20
 
+    max_import_bytes: Annotated[int, Field(ge=1_024, le=2**30)] = 64 * 1024 * 1024
+
     max_connections: Annotated[int, Field(ge=10, le=100_000)] = 1_000
     head_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 10.0
     body_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0

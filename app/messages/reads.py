@@ -86,6 +86,17 @@ _SIZES = """
         AND ($4::int IS NULL OR m.seq < $4)
     ORDER BY m.seq {direction} LIMIT $5"""
 
+_SPEAKERS = """
+    SELECT name FROM messages
+    WHERE chat_key = $1 AND line_id = $2 AND role = 'assistant' AND name IS NOT NULL AND name NOT IN ('.', '..')
+        AND deleted_at IS NULL AND (content <> '' OR tool_calls IS NOT NULL)
+    GROUP BY name ORDER BY min(seq) LIMIT $3"""
+
+
+async def list_speakers(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[str]:
+    """Return the names under which characters speak, in the order in which they first do."""
+    return [row["name"] for row in await db_session.raw.fetch(_SPEAKERS, chat_key, line_id, limit)]
+
 
 async def list_history_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[Sent]:
     """Return the messages that are sent from `from_seq` on, without their texts, in seq order."""

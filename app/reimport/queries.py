@@ -87,6 +87,12 @@ _BRING_REVISIONS = f"""
         SELECT * FROM revisions WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq
         {ONE_LOOKUP_EACH}) AS r"""  # noqa: S608
 
+_BRING_SOURCES = f"""
+    INSERT INTO source_lines (chat_key, line_id, seq, number, source)
+    SELECT $1, $2, new_seq, s.number, s.source FROM {_MOVED} CROSS JOIN LATERAL (
+        SELECT * FROM source_lines WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq
+        {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
+
 
 async def list_existing(db_session: DbSession, head: Head) -> list[asyncpg.Record]:
     """Return what a re-import may change of the line's messages, including deleted ones, in seq order."""
@@ -133,7 +139,10 @@ async def rewrite(db_session: DbSession, head: Head, messages: Sequence[NewMessa
 
 
 async def bring_along(db_session: DbSession, head: Head, from_line_id: UUID, moved: Sequence[tuple[int, int]]) -> None:
-    """Copy marks, swipes and revisions from another line; `moved` has the (seq there, seq here) of each message."""
+    """Copy marks, swipes, revisions and source lines from another line.
+
+    `moved` has the (seq there, seq here) of each message.
+    """
     seqs = list(zip(*moved, strict=True))
-    for statement in (_BRING_MARKS, _BRING_SWIPES, _BRING_REVISIONS) if moved else ():
+    for statement in (_BRING_MARKS, _BRING_SWIPES, _BRING_REVISIONS, _BRING_SOURCES) if moved else ():
         await db_session.raw.execute(statement, *head.line, *seqs, from_line_id)

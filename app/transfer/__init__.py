@@ -1,1 +1,1 @@
-"""Reads conversations from other formats: JSONL of messages, SillyTavern chats."""
+"""Exports chats to files and imports them: JSONL of messages, SillyTavern chats."""

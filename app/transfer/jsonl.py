@@ -11,7 +11,7 @@ from typing import Any
 
 from app.transfer.transcript import Line, Transcript, TranscriptError, build_transcript, read_lines
 
-_CHAT_FIELDS = frozenset(
+CHAT_FIELDS = frozenset(
     {
         "user_id",
         "characters",
@@ -42,7 +42,7 @@ def _read_header(line: Line) -> dict[str, Any]:
     chat = line.fields["chat"]
     if not isinstance(chat, dict):
         raise TranscriptError(line.number, "chat: must be a JSON object")
-    if unknown := sorted(chat.keys() - _CHAT_FIELDS):
+    if unknown := sorted(chat.keys() - CHAT_FIELDS):
         raise TranscriptError(line.number, f"chat: unknown field {unknown[0]!r}")
     return chat
 

@@ -32,7 +32,7 @@ def read_sillytavern(text: str) -> Transcript:
     lines = list(read_lines(text))
     if lines and not lines[0].fields.keys() & {"mes", "is_user"}:
         del lines[0]
-    spoken = [line for line in lines if not _is_page(line.fields)]
+    spoken = [line for line in lines if not is_page(line.fields)]
     transcript = build_transcript({}, (_to_message(line) for line in spoken))
     hidden = {_make_id(line) for line in spoken if line.fields.get("is_system")}
     return replace(
@@ -42,9 +42,9 @@ def read_sillytavern(text: str) -> Transcript:
     )
 
 
-def _is_page(fields: dict[str, Any]) -> bool:
+def is_page(fields: dict[str, Any]) -> bool:
     """Whether a line is a note or one of the frontend's own pages."""
-    extra = _extra(fields)
+    extra = read_extra(fields)
     kind = extra.get("type")
     is_own = bool(fields.get("is_system")) and (kind or "tool_invocations" in extra) and kind != "narrator"
     return kind == "comment" or bool(is_own)
@@ -53,14 +53,14 @@ def _is_page(fields: dict[str, Any]) -> bool:
 def _to_message(line: Line) -> Line:
     fields = line.fields
     speaker = "user" if fields.get("is_user") else "assistant"
-    role = "narrator" if _extra(fields).get("type") == "narrator" else speaker
+    role = "narrator" if read_extra(fields).get("type") == "narrator" else speaker
     return Line(
         line.number,
         {
             "id": _make_id(line),
             "role": role,
             "name": None if fields.get("name") == "" else fields.get("name"),
-            "content": _selected_text(line),
+            "content": select_text(line),
             "sent_at": read_send_date(fields.get("send_date")),
             **_swipes(line),
         },
@@ -71,12 +71,13 @@ def _make_id(line: Line) -> str:
     return f"st-{line.number:06}"
 
 
-def _extra(fields: dict[str, Any]) -> dict[str, Any]:
+def read_extra(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the field `extra` of a line; empty if it is no object."""
     extra = fields.get("extra")
     return extra if isinstance(extra, dict) else {}
 
 
-def _selected_text(line: Line) -> str:
+def select_text(line: Line) -> str:
     """Return the displayed text: `mes`, a copy of the selected swipe, or that swipe if an importer left `mes` empty."""
     text, swipes, index = line.fields.get("mes"), line.fields.get("swipes"), line.fields.get("swipe_id", 0)
     if not text and isinstance(swipes, list) and isinstance(index, int) and 0 <= index < len(swipes):
@@ -88,10 +89,20 @@ def _selected_text(line: Line) -> str:
 
 def _swipes(line: Line) -> dict[str, Any]:
     """Return `swipes` and `selected_swipe` of a message that has alternatives; nothing of any other."""
+    swipes, index, _ = order_swipes(line)
+    return {"swipes": swipes, "selected_swipe": index} if len(swipes) > 1 else {}
+
+
+def order_swipes(line: Line) -> tuple[list[Any], int, list[Any] | None]:
+    """Return the texts of a message, the index of the displayed one, and the form of `swipes`.
+
+    The form has a 1 for each text, and otherwise what is there in place of one, such as an empty text. It is None if
+    the line has no swipes.
+    """
     given, index = line.fields.get("swipes"), line.fields.get("swipe_id", 0)
-    text = _selected_text(line)
+    text = select_text(line)
     if not isinstance(given, list) or not text:
-        return {}
+        return [text], 0, None
     swipes: list[Any] = [*given]
     if isinstance(index, int) and 0 <= index < len(swipes):
         swipes[index] = text
@@ -101,5 +112,4 @@ def _swipes(line: Line) -> dict[str, Any]:
         index = len(swipes)
         swipes.append(text)
     before = sum(not swipe for swipe in swipes[:index])
-    swipes = [swipe for swipe in swipes if swipe]
-    return {"swipes": swipes, "selected_swipe": index - before} if len(swipes) > 1 else {}
+    return [swipe for swipe in swipes if swipe], index - before, [1 if swipe else swipe for swipe in swipes]

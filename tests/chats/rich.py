@@ -24,6 +24,12 @@ _FAILED = (
     "error = 'the model was busy', attempts = 6, failed_at = run_after,"
     """ refusals = '[{"kind": "declined", "reason": "the model refuses"}]'"""
 )
+_SOURCES = """
+    INSERT INTO source_lines (chat_key, line_id, seq, number, source)
+    SELECT chat_key, line_id, n.* FROM chats, (VALUES (0, 0, '{"jsonl": {"a": 1}}'), (3, 0, '{"jsonl": {}}'),
+        (40, 2, '{"jsonl": {"b": 2}}')) AS n WHERE chat_key = $1 AND line_status = 'current'"""
+"""What an import leaves of fields that the service does not know."""
+
 _LEFT = "lease = gen_random_uuid(), leased_until = now() - interval '1 minute', attempts = 1, progress = '{\"n\": 1}'"
 """What a model that refuses, and a worker that dies, leave."""
 
@@ -63,6 +69,7 @@ async def make_rich_chat(
         for values, which in ((_FAILED, "payload IS NOT NULL"), (_LEFT, "payload IS NULL")):
             work = f"UPDATE work SET {values} WHERE owner_key = $1 AND {which}"
             await connection.execute(work, chat_key(tenant, "c"))
+        await connection.execute(_SOURCES, chat_key(tenant, "c"))
         for sample in SAMPLES.values():
             await sample.rich.fill(connection, chat_key(tenant, "c"))
 

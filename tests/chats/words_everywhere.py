@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import httpx
+import orjson
 
 from app.kit.db import Connection
 from app.kit.work_queue import RETRY_DELAYS_S
@@ -96,8 +97,12 @@ async def write_everywhere(stage: Stage, word: str) -> None:
 
 
 async def _make_chat(api: httpx.AsyncClient, word: str) -> None:
+    lines = [{word: word, "chat": {}}, message(1, word) | {word: word}]
+    file = b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+    ok(await api.post("/v1/import", params={"format": "jsonl", "chat_id": "c"}, content=file), 201)
     await put(
         api,
+        status=200,
         user_id=f"mira-{word}",
         user_name=f"Mira {word}",
         user_persona=f"Mira, a cartographer of {word}.",

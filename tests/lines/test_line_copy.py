@@ -181,6 +181,7 @@ BEGINNINGS: dict[str, Callable[[Row], float]] = {
     "messages": lambda row: row["seq"],
     "swipes": lambda row: row["seq"],
     "revisions": lambda row: row["seq"],
+    "source_lines": lambda row: row["seq"],
     "work": lambda row: row["at_seq"],
     "narrative_versions": lambda row: row["begins_seq"],  # these are of several layers
     "bindings": lambda row: row["at_seq"],

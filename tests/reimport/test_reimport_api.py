@@ -42,7 +42,7 @@ async def rows(database: Database, tenant: str) -> list[list[tuple[Any, ...]]]:
     """Return all rows of the chat."""
     found = []
     async with database.raw() as connection:
-        for table in ("chats", "messages", "swipes", "revisions", "memos", "work"):
+        for table in ("chats", "messages", "swipes", "revisions", "source_lines", "memos", "work"):
             query = f"SELECT * FROM {table} WHERE {key_column(table)} = $1 ORDER BY 2, 3"
             found.append([tuple(row) for row in await connection.fetch(query, chat_key(tenant, "c"))])
     return found

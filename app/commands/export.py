@@ -1,0 +1,52 @@
+"""memobook export: write a chat to a file."""
+
+import argparse
+import asyncio
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from app.chats.chat_lock import ChatRef
+from app.commands.arguments import add_chat, add_data, find_database_url, name_chat
+from app.kit.db import Database
+from app.kit.settings import SettingsError
+from app.transfer.file_formats import FILE_FORMATS, FileFormat
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the chat, the format and the file."""
+    parser.add_argument("chat_id", metavar="CHAT", help="id of the chat")
+    add_chat(parser, FILE_FORMATS)
+    parser.add_argument("--output", type=Path, metavar="FILE", help="file to write (default: standard output)")
+    add_data(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the file. One that cannot be completed is not left behind."""
+    ref, form = name_chat(options.tenant, options.chat_id), FILE_FORMATS[options.format]
+    url = find_database_url(options.data)
+    if options.output is None:
+        asyncio.run(_export(url, ref, form, sys.stdout.buffer))
+        return 0
+    part = options.output.with_name(f".{options.output.name}.part")
+    try:
+        with part.open("wb") as file:
+            asyncio.run(_export(url, ref, form, file))
+        part.replace(options.output)
+    except OSError as error:
+        raise SettingsError(f"cannot write {options.output}: {error.strerror}") from None
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+    return 0
+
+
+async def _export(url: str, ref: ChatRef, form: FileFormat, file: BinaryIO) -> None:
+    database = Database(url, pool_size=2)
+    try:
+        async for part in await form.write(database, ref, None):
+            file.write(part)
+        file.flush()
+    finally:
+        await database.close()

@@ -1,0 +1,46 @@
+"""memobook import: make a chat from a file."""
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from app.chats.chat_lock import ChatRef
+from app.commands.arguments import add_chat, add_data, find_database_url, name_chat, say
+from app.kit.clock import system_clock
+from app.kit.settings import SettingsError, load_settings
+from app.pipeline import open_database
+from app.registry import LAYERS
+from app.transfer.file_formats import FILE_FORMATS, FileFormat
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the file, its format and the new chat."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="file to read")
+    add_chat(parser, FILE_FORMATS)
+    parser.add_argument("--chat-id", required=True, metavar="CHAT", help="id of the new chat")
+    add_data(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make the chat, as a whole or not at all."""
+    ref, form = name_chat(options.tenant, options.chat_id), FILE_FORMATS[options.format]
+    url = find_database_url(options.data)
+    try:
+        asyncio.run(_import(url, ref, form, options.file))
+    except OSError as error:
+        raise SettingsError(f"cannot read {options.file}: {error.strerror}") from None
+    say(f"imported {options.file} as the chat {options.chat_id}")
+    return 0
+
+
+async def _import(url: str, ref: ChatRef, form: FileFormat, path: Path) -> None:
+    """Make the chat. No worker is woken: workers look for due work themselves."""
+    settings = load_settings()
+    with path.open("rb") as file:
+        database = open_database(
+            url, LAYERS, clock=system_clock, settle_s=settings.settle_s, notify=lambda: None, pool_size=2
+        )
+        try:
+            await form.read(database, ref, file, system_clock())
+        finally:
+            await database.close()

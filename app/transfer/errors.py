@@ -1,0 +1,18 @@
+"""Errors of exports and imports."""
+
+from app.kit.errors import Invalid, TooManyRequests
+
+
+class InvalidFile(Invalid):
+    """The file cannot be read; the detail names the line."""
+
+    code = "invalid_file"
+    title = "Invalid file"
+
+
+class TooManyImports(TooManyRequests):
+    """The process reads as many files as it may at once."""
+
+    code = "too_many_imports"
+    title = "Too many imports"
+    retry_after_s = 5

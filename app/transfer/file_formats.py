@@ -1,0 +1,57 @@
+"""The formats in which a chat is exported and imported: one entry each."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import BinaryIO, Final
+from uuid import UUID
+
+from app.chats.chat_lock import ChatRef
+from app.kit.db import Database
+from app.transfer.exporting import write_lines
+from app.transfer.jsonl_file import JsonlLines
+from app.transfer.line_format import LineFormat
+from app.transfer.restoring import read_lines
+from app.transfer.sillytavern_file import SillyTavernLines
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """A format of files.
+
+    Attributes:
+        name: Its name in requests and on the command line.
+        media_type: The media type of a file.
+        suffix: How the name of a file ends, with the dot.
+        write: Returns the file of a chat, on a line of it or on the current one, in parts. Raises ChatNotFound and
+            LineNotFound before the first part.
+        read: Makes a chat from a file, which it can seek, in one transaction. Raises InvalidFile, ChatTaken.
+
+    """
+
+    name: str
+    media_type: str
+    suffix: str
+    write: Callable[[Database, ChatRef, UUID | None], Awaitable[AsyncIterator[bytes]]]
+    read: Callable[[Database, ChatRef, BinaryIO, datetime], Awaitable[None]]
+
+
+def _of_lines(form: LineFormat) -> FileFormat:
+    return FileFormat(
+        form.name,
+        "application/jsonl",
+        ".jsonl",
+        partial(write_lines, form=form),
+        partial(read_lines, form=form),
+    )
+
+
+FILE_FORMATS: Final = {
+    one.name: one
+    for one in (
+        _of_lines(SillyTavernLines()),
+        _of_lines(JsonlLines()),
+    )
+}
+"""The formats by name."""

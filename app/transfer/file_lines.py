@@ -1,0 +1,87 @@
+"""Reads the lines of a file of JSON objects, one per line, in bounded memory. Pure."""
+
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+import orjson
+
+from app.transfer.transcript import Line, TranscriptError
+
+MAX_LINE_BYTES: Final = 8 * 1024 * 1024
+"""The longest line. A message that came with one request is shorter."""
+
+MAX_LINES: Final = 200_000
+"""The most lines of a file."""
+
+_UTF_8 = b"\xef\xbb\xbf"
+_OTHER_MARKS = {
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+_DEEPEST: Final = 200
+"""The deepest nesting of a line. orjson reads 1,024 levels and writes 254."""
+
+
+def read_file(file: BinaryIO) -> Iterator[Line]:
+    """Yield the JSON objects of a file from its beginning, without blank lines. Raises TranscriptError.
+
+    The file must be UTF-8; a byte order mark of it is ignored. Only a line feed ends a line: JSON strings may contain
+    every other line separator unescaped.
+    """
+    file.seek(0)
+    for number in range(1, MAX_LINES + 2):
+        written = file.readline(MAX_LINE_BYTES + 1)
+        if not written:
+            return
+        if number == 1:
+            _refuse_other_encodings(written)
+            written = written.removeprefix(_UTF_8)
+        if len(written) > MAX_LINE_BYTES:
+            raise TranscriptError(number, f"must be at most {MAX_LINE_BYTES} bytes long")
+        if number > MAX_LINES:
+            raise TranscriptError(number, f"the file must have at most {MAX_LINES} lines")
+        if written.strip():
+            yield Line(number, _parse(number, written))
+
+
+def _refuse_other_encodings(start: bytes) -> None:
+    for mark, name in _OTHER_MARKS.items():
+        if start.startswith(mark):
+            raise TranscriptError(1, f"must be UTF-8; the file is {name}")
+    if b"\x00" in start[:4]:
+        raise TranscriptError(1, "must be UTF-8; the file is UTF-16 or UTF-32, or not text")
+
+
+def _parse(number: int, written: bytes) -> dict[str, object]:
+    try:
+        written.decode()
+    except UnicodeDecodeError as error:
+        raise TranscriptError(number, f"must be UTF-8; byte {error.start + 1} of the line is not") from None
+    try:
+        fields = orjson.loads(written)
+    except orjson.JSONDecodeError as error:
+        raise TranscriptError(number, f"not JSON at column {error.colno}: {error.msg}") from None
+    if not isinstance(fields, dict):
+        raise TranscriptError(number, "must be a JSON object")
+    if b"\\u0000" in written.replace(b"\\\\", b""):  # after an escaped backslash, `u0000` is plain text
+        raise TranscriptError(number, "must not contain NUL characters")
+    if _is_deep(fields):
+        raise TranscriptError(number, f"must not be nested deeper than {_DEEPEST} levels")
+    return fields
+
+
+def _is_deep(fields: object) -> bool:
+    """Return whether a value is nested deeper than `_DEEPEST` levels."""
+    level = [fields]
+    for _ in range(_DEEPEST):
+        level = [inner for one in level if isinstance(one, dict | list) for inner in _inner(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inner(value: dict[str, object] | list[object]) -> list[object]:
+    found = value.values() if isinstance(value, dict) else value
+    return [one for one in found if isinstance(one, dict | list)]

@@ -1,0 +1,39 @@
+"""What a format of lines reads and writes."""
+
+from typing import Protocol
+
+from app.transfer.records import ChatRecord, Entry, FileHeader, Ids, Json, Record, Source
+from app.transfer.transcript import Line
+
+
+class LineFormat(Protocol):
+    """A format with a JSON object on each line."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    def read_header(self, line: Line, /) -> FileHeader | None:
+        """Return what the first line says of the chat, or None if it is no header. Raises TranscriptError."""
+        ...
+
+    def read_missing_header(self) -> Source:
+        """Return the source of the header of a file that has none."""
+        ...
+
+    def read(self, line: Line, ids: Ids, /) -> Entry:
+        """Return the message of a line that is no header. Raises TranscriptError."""
+        ...
+
+    def write_header(self, chat: ChatRecord, source: Source, /) -> Json | None:
+        """Return the first line, or None if there is none."""
+        ...
+
+    def write(self, record: Record, source: Source, number: int, /) -> Json:
+        """Return the line of a message; `number` is its line number."""
+        ...
+
+    def write_kept(self, source: Source, /) -> Json:
+        """Return a line that is no message."""
+        ...

@@ -1,0 +1,57 @@
+"""`memobook export` and `memobook import`, as a shell runs them."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+
+FILE = b'{"chat":{"user_name":"Mira"}}\n{"id":"m1","role":"user","content":"Hi.","sent_at":"2026-01-01T00:00:00Z"}\n'
+
+
+@pytest.fixture(autouse=True)
+def on_fresh_database(fresh_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEMOBOOK_DATABASE_URL", fresh_database_url)
+    (tmp_path / "broken").write_text("no")
+
+
+async def memobook(*arguments: str) -> int:
+    return await asyncio.to_thread(main, arguments)
+
+
+def list_files() -> list[str]:
+    """The names of the files in the working folder."""
+    return [path.name for path in Path().iterdir()]
+
+
+async def test_a_chat_goes_out_as_it_came_in(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(FILE)
+    assert await memobook("import", "in.jsonl", "--format", "jsonl", "--chat-id", "c") == 0
+    assert capfdbinary.readouterr().out == b"imported in.jsonl as the chat c\n"
+    assert await memobook("export", "c", "--format", "jsonl", "--output", "out.jsonl") == 0
+    assert await memobook("export", "c", "--format", "jsonl") == 0
+    exported = (tmp_path / "out.jsonl").read_bytes()
+    assert exported == capfdbinary.readouterr().out
+    assert exported.splitlines()[1] == FILE.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["export", "c", "--output", "c.jsonl"], "There is no chat 'c'."),
+        (["export", "a b"], "'a b' is not a chat id; use 1 to 200 of the characters A-Z a-z 0-9 . _ : @ -"),
+        (["import", "none", "--chat-id", "c"], "cannot read none: No such file or directory"),
+        (["import", "broken", "--chat-id", "c"], "line 1: not JSON at column 1: "),
+    ],
+)
+async def test_a_failure_is_one_line_and_leaves_no_file(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert await memobook(*arguments, "--format", "jsonl") == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"memobook: {said}"), printed.err
+    assert printed.err.count("\n") == 1
+    assert list_files() == ["broken"]
