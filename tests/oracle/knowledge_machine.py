@@ -181,10 +181,19 @@ class KnowledgeMachine(CallRules):
         held = self.knowledge.blocks(viewer, lines).get(label)
         text = held if held is not None and again else self.new_person_text()
         self.request("PUT", f"{self.path(scope)}/blocks/{label}", 201 if held is None else 200, {"text": text})
-        about = [one for one in self.knowledge.live(BLOCK, viewer, lines) if one.key == label]
+        about = [one for one in self.knowledge.operations(viewer, lines) if one.key == label]
         is_whole = any(one.operation == "replace" for one in about)
         if held != text or not is_whole or not self.is_last(about[-1]):
             self.knowledge.said.append(replace(self.say(BLOCK, scope, label, text), operation="replace"))
+
+    @rule(scope=scopes, label=labels)
+    def delete_block(self, scope: str, label: str) -> None:
+        """Take back what was written into a block of a scope."""
+        self.pass_moment()
+        is_there = label in self.knowledge.blocks(Viewer.of(scope, self.chat.id), self.lines())
+        self.request("DELETE", f"{self.path(scope)}/blocks/{label}", 204 if is_there else 404)
+        if is_there:
+            self.knowledge.said.append(replace(self.say(BLOCK, scope, label, None), operation="replace"))
 
     def is_last(self, said: Said) -> bool:
         """Whether a person said this, and no reply that any line still has said something about the key since."""

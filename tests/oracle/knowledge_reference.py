@@ -6,6 +6,7 @@ are looked up in it each time, with the calls of the lines (`call_reference.py`)
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tests.oracle.reference import Line, Settings
 from tests.talk import Json
@@ -47,7 +48,7 @@ class Said:
         scope: One of SCOPES.
         chat: The chat's id if the scope is `chat`, else "".
         key: The fact's key or the block's label.
-        content: What it says or writes; None if a fact has no value any more.
+        content: What it says or writes; None if a fact has no value any more, or if it deletes a block of the scope.
         operation, pattern: What it does with the text of a block.
         id: The id of the call that said it; "" if a person did.
 
@@ -66,6 +67,10 @@ class Said:
     @property
     def origin(self) -> str:
         return "tool" if self.id else "person"
+
+    @property
+    def is_deletion(self) -> bool:
+        return self.operation == "replace" and self.content is None
 
     def is_live(self, lines: Lines, open_in: str | None) -> bool:
         """Whether a person said it, or a reply that has its text now; of a chat's own statement, one of that chat.
@@ -119,10 +124,20 @@ class Knowledge:
         deciding = {one.key: one for one in self.live(FACT, viewer, lines)}
         return {key: one for key, one in deciding.items() if one.content is not None}
 
+    def operations(self, viewer: Viewer, lines: Lines, *, with_open: bool = False) -> list[Said]:
+        """Return the live operations on blocks, in the order of `live`, that were not deleted in their scope since."""
+        found: list[Said] = []
+        for one in self.live(BLOCK, viewer, lines, with_open=with_open):
+            if one.is_deletion:
+                found = [before for before in found if (before.scope, before.key) != (one.scope, one.key)]
+            else:
+                found.append(one)
+        return found
+
     def blocks(self, viewer: Viewer, lines: Lines, *, with_open: bool = False) -> dict[str, str]:
         """Return the text of each block that anything was written into."""
         texts: dict[str, str] = {}
-        for one in self.live(BLOCK, viewer, lines, with_open=with_open):
+        for one in self.operations(viewer, lines, with_open=with_open):
             before = texts.get(one.key, "")
             after = write(before, one)
             texts[one.key] = before if after is None else after
@@ -130,7 +145,8 @@ class Knowledge:
 
     def deciding(self, kind: str, key: str, viewer: Viewer, lines: Lines, *, with_open: bool = False) -> Said | None:
         """Return the newest live statement about a key in the nearest scope that has one."""
-        about = [one for one in self.live(kind, viewer, lines, with_open=with_open) if one.key == key]
+        read = self.operations if kind == BLOCK else partial(self.live, kind)
+        about = [one for one in read(viewer, lines, with_open=with_open) if one.key == key]
         return about[-1] if about else None
 
     def history(self, kind: str, key: str, viewer: Viewer, lines: Lines) -> list[Said]:
