@@ -14,6 +14,7 @@ from app.transfer.jsonl_file import JsonlLines
 from app.transfer.line_format import LineFormat
 from app.transfer.restoring import read_lines
 from app.transfer.sillytavern_file import SillyTavernLines
+from app.transfer.transcript_file import TranscriptLines
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ FILE_FORMATS: Final = {
     for one in (
         _of_lines(SillyTavernLines()),
         _of_lines(JsonlLines()),
+        _of_lines(TranscriptLines()),
     )
 }
 """The formats by name."""

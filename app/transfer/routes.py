@@ -90,7 +90,8 @@ async def export_chat(
     """Export a chat as a file.
 
     `sillytavern` is a chat as SillyTavern saves it. `jsonl` has one message per line, as an append takes it, after a
-    line that describes the chat. Fields that the service does not know and that came with an import are in the file
+    line that describes the chat. `transcript` has `ts`, `role`, `content`, `actions` and `meta` of each message, and
+    nothing of the chat itself. Fields that the service does not know and that came with an import are in the file
     again. Deleted messages and former texts are not.
     """
     form = FILE_FORMATS[file_format]

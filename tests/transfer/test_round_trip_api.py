@@ -135,6 +135,36 @@ async def test_a_file_comes_back_through_another_format(api: httpx.AsyncClient) 
     assert (again[0]["chat"]["new"], again[0]["kept"], again[1]["mood"]) == (1, 2, "calm")
 
 
+async def test_a_transcript_has_five_fields_and_comes_back(api: httpx.AsyncClient) -> None:
+    lines: list[Json] = [
+        {"ts": "2026-02-08T10:00:00Z", "role": "user", "content": "Look!", "actions": [], "meta": {"source": "web"}},
+        {"ts": "2026-02-08T10:00:01.250000Z", "role": "assistant", "content": "", "actions": [CALL], "meta": {}},
+        {"ts": 1770544802, "role": "assistant", "content": "A lamp.", "actions": [{"tool": "look"}], "meta": {}},
+    ]
+    await import_file(api, make_file(*lines), "c", "transcript")
+    messages = (await get(api, "/messages"))["items"]
+    assert [(one["id"], one["sent_at"]) for one in messages] == [
+        ("line-000001", "2026-02-08T10:00:00Z"),
+        ("line-000002", "2026-02-08T10:00:01.250000Z"),
+        ("line-000003", "2026-02-08T10:00:02Z"),
+    ]
+    assert [one["tool_calls"] for one in messages] == [None, [CALL], None]
+    assert read_file(await export_file(api, "c", "transcript")) == lines
+    await edit(api, "line-000003", content="Two lamps.", pinned=True)
+    assert read_file(await export_file(api, "c", "transcript"))[2] == lines[2] | {
+        "content": "Two lamps.",
+        "meta": {"memobook": {"pinned": True}},
+    }
+
+
+async def test_a_line_of_a_vault_is_read_as_a_transcript(api: httpx.AsyncClient) -> None:
+    line = {"ts": "2026-02-08T10:00:00Z", "role": "assistant", "name": "Kai", "content": "A.", "seq": 7, "id": "a"}
+    made = await import_file(api, make_file(line), "c", "transcript")
+    assert [one["name"] for one in made["characters"]] == ["Kai"]
+    (message,) = (await get(api, "/messages"))["items"]
+    assert (message["id"], message["name"], message["seq"]) == ("a", "Kai", 1)
+
+
 async def test_a_group_chat_without_header_stays_without_one(api: httpx.AsyncClient) -> None:
     lines = [line | {"original_avatar": "q.png"} for line in (SILLYTAVERN[2], SILLYTAVERN[1])]
     made = await import_file(api, make_file(*lines), "c", "sillytavern")
@@ -272,9 +302,28 @@ def _jsonl_line() -> st.SearchStrategy[Json]:
     )
 
 
-FILES = {"sillytavern": sillytavern_files(), "jsonl": jsonl_files()}
+def transcript_files() -> st.SearchStrategy[bytes]:
+    """A file with a few fields of the form, and others."""
+    memobook = st.fixed_dictionaries({}, optional={"id": st.sampled_from("xy"), "hidden": st.booleans()})
+    line = st.builds(
+        lambda known, other: {**other, **known},
+        st.fixed_dictionaries(
+            {"role": st.sampled_from(["user", "assistant"]), "content": _said},
+            optional={
+                "ts": _value | _time | st.floats(0, 2e9),
+                "actions": _value | st.just([CALL]),
+                "meta": _value | st.fixed_dictionaries({"memobook": memobook, "tokens": _value}),
+            },
+        ),
+        _fields,
+    )
+    return st.lists(line, max_size=4).map(lambda lines: make_file(*lines))
+
+
+FILES = {"sillytavern": sillytavern_files(), "jsonl": jsonl_files(), "transcript": transcript_files()}
 READ = {
     "sillytavern": {"name", "is_user", "is_system", "mes", "send_date", "swipes", "swipe_id", "extra", "chat_metadata"},
+    "transcript": {"role", "content", "ts", "actions", "meta", "id", "name", "seq"},
     "jsonl": {"role", "content", "id", "name", "sent_at", "metadata", "hidden", "pinned", "importance", "chat"},
 }
 """The fields that the service reads; it may write them in another way."""
