@@ -9,8 +9,10 @@ from typing import BinaryIO
 
 from app.chats.chat_lock import ChatRef
 from app.commands.arguments import add_chat, add_data, find_database_url, name_chat
-from app.kit.db import Database
+from app.kit.clock import system_clock
 from app.kit.settings import SettingsError
+from app.pipeline import open_database
+from app.registry import LAYERS
 from app.transfer.file_formats import FILE_FORMATS, FileFormat
 
 
@@ -43,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _export(url: str, ref: ChatRef, form: FileFormat, file: BinaryIO) -> None:
-    database = Database(url, pool_size=2)
+    database = open_database(url, LAYERS, clock=system_clock, settle_s=0, notify=lambda: None, pool_size=2)
     try:
         async for part in await form.write(database, ref, None):
             file.write(part)

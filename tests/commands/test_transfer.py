@@ -1,6 +1,8 @@
 """`memobook export` and `memobook import`, as a shell runs them."""
 
 import asyncio
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,18 @@ async def test_a_chat_goes_out_as_it_came_in(capfdbinary: pytest.CaptureFixture[
     exported = (tmp_path / "out.jsonl").read_bytes()
     assert exported == capfdbinary.readouterr().out
     assert exported.splitlines()[1] == FILE.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    "command", [["import", "in.jsonl", "--chat-id", "d"], ["export", "c"]], ids=["import", "export"]
+)
+async def test_a_command_works_in_a_process_of_its_own(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "in.jsonl").write_bytes(FILE)
+    assert await memobook("import", "in.jsonl", "--format", "jsonl", "--chat-id", "c") == 0
+    arguments = [sys.executable, "-m", "app.cli", *command, "--format", "jsonl"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    process = await asyncio.create_subprocess_exec(*arguments, env=environment)
+    assert await process.wait() == 0
 
 
 @pytest.mark.parametrize(
