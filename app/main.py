@@ -17,6 +17,7 @@ from app.chats.routes import router as chat_router
 from app.chats.routes import user_router
 from app.context.routes import router as context_router
 from app.embeddings.configured import make_embedder
+from app.embeddings.metered import meter
 from app.keys.rate_limiter import RateLimiter
 from app.keys.routes import router as key_router
 from app.keys.service import DatabaseKeyring
@@ -117,6 +118,7 @@ def create_app(
     """Return the application. It has its own database pool, which its lifespan closes."""
     settings = settings or load_settings()
     notifier = WorkerNotifier(settings.redis_url)
+    embedder = make_embedder(settings)
     database = open_database(
         settings.sqlalchemy_url,
         layers,
@@ -126,6 +128,7 @@ def create_app(
         pool_size=settings.database_pool,
         limits=settings.wait_limits,
         statement_s=settings.database_timeout_s,
+        with_vectors=embedder is not None,
     )
     routers, routes = _make_routes(layers)
     app = Api(
@@ -153,7 +156,8 @@ def create_app(
         redis_url=settings.redis_url,
     )
     app.state.recall_memory = RecallMemory(clock=clock, redis_url=settings.redis_url)
-    app.state.embedder = make_embedder(settings)
+    app.state.embedder = embedder
+    app.state.embedder_of = lambda tenant: embedder and meter(embedder, database, clock, tenant=tenant, layer="search")
     app.state.routers = routers
     app.state.import_slots = ImportSlots()
     app.state.database_checks = DatabaseChecks()

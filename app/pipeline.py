@@ -57,6 +57,7 @@ def open_database(
     pool_size: int = 20,
     limits: WaitLimits = DEFAULT_LIMITS,
     statement_s: float = 30.0,
+    with_vectors: bool = False,
 ) -> Database:
     """Return the database, with the followers of all events.
 
@@ -69,11 +70,18 @@ def open_database(
         pool_size: The maximum number of connections that this process opens.
         limits: The maximum numbers of requests that wait for a connection.
         statement_s: How long a statement may take, in seconds.
+        with_vectors: Whether a model turns texts into vectors.
 
     """
     followers = Pipeline(layers, clock=clock, notify=notify).followers()
     return Database(
-        url, pool_size=pool_size, limits=limits, statement_s=statement_s, followers=followers, settle_s=settle_s
+        url,
+        pool_size=pool_size,
+        limits=limits,
+        statement_s=statement_s,
+        followers=followers,
+        settle_s=settle_s,
+        with_vectors=with_vectors,
     )
 
 

@@ -21,6 +21,7 @@ from app.layers.layer import Layer
 from app.memories.layer import LAYER as MEMORIES
 from app.memos.layer import LAYER as MEMOS
 from app.passages.layer import LAYER as PASSAGES
+from app.passages.progress import VECTORS
 from app.scenes.layer import LAYER as SCENES
 from app.search.service import search_layers
 from app.search.tools import MEMORY_SEARCH
@@ -31,7 +32,8 @@ LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, SESSIONS, FACTS, BLO
 """The layers, in the order in which they handle an event and in which `/docs` lists their routes."""
 
 
-_RESERVED = {CURSOR, BINDINGS, KNOWLEDGE, PAUSES, revision.MESSAGES, revision.SETTINGS, revision.WORK, revision.LINE}
+_CURSORS = {CURSOR, BINDINGS, KNOWLEDGE, PAUSES, VECTORS}
+_RESERVED = _CURSORS | {revision.MESSAGES, revision.SETTINGS, revision.WORK, revision.LINE}
 """Names that a chat's cursors or its revision already use for something else."""
 
 RESERVED_TOOLS = {"calls", "discard", MEMORY_SEARCH.name}

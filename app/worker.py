@@ -75,6 +75,7 @@ async def run_worker(
         notify=lambda: dispatcher.wake(),
         pool_size=settings.llm_concurrency + 4,
         statement_s=settings.database_timeout_s,
+        with_vectors=embedder is not None,
     )
     layer_models = {layer: model.with_settings(of) for layer, of in settings.requests_of.items()} if model else {}
     ctx = JobContext(database, system_clock, model, prompts or {}, layer_models, embedder)

@@ -35,6 +35,7 @@ WITHOUT_WORDS = {
     "model_usage": {"tenant", "layer"},
     "narrative_versions": {"layer", "origin", "model", "prompt_version"},
     "passages": {"message_id"},
+    "vectors": {"message_id"},
     "revisions": {"role"},
     "scenes": {"closed_by", "status", "origin", "model", "prompt_version"},
     "secrets": {"name"},

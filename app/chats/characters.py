@@ -102,3 +102,20 @@ def find_meant(characters: Characters, named: str | None) -> str | None:
 def find_persona(characters: Characters, name: str) -> str:
     """Return the character's persona; empty if the chat does not have it."""
     return next((character.get("persona", "") for character in characters if character["name"] == name), "")
+
+
+def name_speakers(characters: Characters, user_name: str | None) -> dict[str, str]:
+    """Return the names of the speakers of messages without a name, by role."""
+    return {
+        "user": " ".join((user_name or "").split()) or "User",
+        "assistant": find_sole(characters) or "Assistant",
+        "narrator": "Narrator",
+    }
+
+
+def word_spoken(text: str, role: str | None, name: str | None, speakers: Mapping[str, str]) -> str:
+    """Return a text, that of a message (which has a role) with its speaker."""
+    if role is None:
+        return text
+    speaker = " ".join((name or "").split()) or speakers.get(role, role)
+    return f"{speaker}: {text}"

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from app.chats.characters import find_meant
+from app.chats.characters import find_meant, name_speakers
 from app.chats.chat_lock import ChatRef
 from app.chats.settings import ChatSettings
 from app.context.budget import fit
@@ -18,14 +18,18 @@ from app.kit.db import Database
 from app.kit.tokens import count_tokens
 from app.passages.words import find_terms, find_terms_of_messages
 from app.search.choice import Hit, choose, word
+from app.search.meaning import Recalling, embed_query
 from app.search.recall_memory import RecallMemory
-from app.search.service import Searched, find, name_speakers, rank_found
+from app.search.service import Searched, find, rank_found
 from app.search.turns import Remembered, find_tired, hash_source
 
 SEGMENT = "recalled"
 
 _WHOLE = ("fact", "summary", "recap")
 """Kinds that recall does not search: the context has these texts anyway, unless the settings leave them out."""
+
+_TELLING = 40
+"""A message of fewer characters says too little about its meaning: the one before it is added."""
 
 _SPEAKING = {"user", "assistant", "narrator"}
 
@@ -66,16 +70,20 @@ async def find_recalled(
     ref: ChatRef,
     source: Source,
     options: ContextQuery,
-    memory: RecallMemory | None,
+    recalling: Recalling | None,
     *,
     now: datetime,
 ) -> Found | None:
-    """Return what a search finds for a context; None if there is no word to search for, or no result."""
+    """Return what a search finds for a context; None if there is nothing to search for, or no result."""
     row, settings, history = source.row, source.settings, source.history
     spoken = [entry.text for entry in reversed(history) if entry.role in _SPEAKING]
     newest_first = spoken if options.draft is None else [options.draft, *spoken]
     terms = find_terms(options.query) if options.query else find_terms_of_messages(newest_first)
-    if not terms:
+    meaning = None
+    if recalling is not None:
+        query = options.query or " ".join(newest_first[: 1 if newest_first and len(newest_first[0]) >= _TELLING else 2])
+        meaning = await embed_query(recalling.embedder_of(ref.tenant), query)
+    if not terms and meaning is None:
         return None
     items = [item for one in source.contributed.values() for part in one.segments for item in part.items]
     before_seq = row["before_seq"]
@@ -96,14 +104,21 @@ async def find_recalled(
     limit_tokens = options.recall_tokens or settings.recall.tokens
     async with database.raw(ref.tenant) as connection:
         rows = await find(
-            connection, searched, terms, now=now, kinds_left_out=_WHOLE, left_out=there, most_tokens=limit_tokens
+            connection,
+            searched,
+            terms,
+            meaning,
+            now=now,
+            kinds_left_out=_WHOLE,
+            left_out=there,
+            most_tokens=limit_tokens,
         )
     hits = [hit for hit in await rank_found(rows, searched, terms) if not _is_said(hit, history)]
     if not hits:
         return None
     line = (ref.key, row["line_id"])
     newest_seq = head_seq if options.draft is None else head_seq + 1
-    remembered = await memory.read(line, only_chat=ref.only_chat) if memory else {}
+    remembered = await recalling.memory.read(line, only_chat=ref.only_chat) if recalling else {}
     user_seqs = [entry.seq for entry in history if entry.role == "user"]
     if options.draft is not None:
         user_seqs.append(newest_seq)

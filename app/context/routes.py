@@ -17,13 +17,14 @@ from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, en
 from app.kit.wire import OrjsonResponse
 from app.layers.deps import Layers
 from app.messages.service import append_messages
-from app.search.deps import Recalls
-from app.search.recall_memory import RecallMemory
+from app.search.deps import Recalls, recalling_of
 
 router = APIRouter(prefix="/v1/chats/{chat_id}", route_class=KeyedRoute)
 
 
-async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, clock: Now, memory: Recalls) -> Response:
+async def append(
+    ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, clock: Now, recalling: Recalls
+) -> Response:
     """Append messages. Sending messages with the same ids again changes nothing.
 
     Returns 200 if all of them existed already.
@@ -34,7 +35,7 @@ async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, c
     if body.context is not None:
         try:
             answer["context"] = await assemble_context(
-                pool, ref, body.context, layers, own=body.context.segments, memory=memory, now=clock()
+                pool, ref, body.context, layers, own=body.context.segments, recalling=recalling, now=clock()
             )
         except AppError as error:  # the messages are committed already
             answer["context"] = None
@@ -48,16 +49,11 @@ async def append(ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, c
     return OrjsonResponse(answer, status_code=201 if appended.created else 200)
 
 
-def _recalls(state: Any) -> RecallMemory:
-    found: RecallMemory = state.recall_memory
-    return found
-
-
 async def _append(request: Request) -> Response:
     state = request.app.state
     ref = await read_writing(request)
     return await append(
-        ref, await read_body(request, AppendIn), state.database, state.layers, state.clock, _recalls(state)
+        ref, await read_body(request, AppendIn), state.database, state.layers, state.clock, recalling_of(state)
     )
 
 
@@ -79,11 +75,13 @@ async def get_context(
     pool: Pool,
     layers: Layers,
     clock: Now,
-    memory: Recalls,
+    recalling: Recalls,
     known: KnownTags,
 ) -> Response:
     """Return the context of the next model call."""
-    return _answer(*await assemble_unless_known(pool, ref, options, layers, memory=memory, known=known, now=clock()))
+    return _answer(
+        *await assemble_unless_known(pool, ref, options, layers, recalling=recalling, known=known, now=clock())
+    )
 
 
 def _answer(tag: str | None, context: dict[str, Any] | None) -> Response:
@@ -94,7 +92,7 @@ async def _get_context(request: Request) -> Response:
     state = request.app.state
     ref = await read_reading(request)
     options, known = read_query(request, ContextQuery), read_known(request)
-    return await get_context(ref, options, state.database, state.layers, state.clock, _recalls(state), known)
+    return await get_context(ref, options, state.database, state.layers, state.clock, recalling_of(state), known)
 
 
 router.add_api_route(
@@ -117,12 +115,18 @@ router.add_api_route(
     tags=["context"],
 )
 async def post_context(
-    ref: ReadingChat, options: ContextOptions, pool: Pool, layers: Layers, clock: Now, memory: Recalls, known: KnownTags
+    ref: ReadingChat,
+    options: ContextOptions,
+    pool: Pool,
+    layers: Layers,
+    clock: Now,
+    recalling: Recalls,
+    known: KnownTags,
 ) -> Response:
     """Return the context of the next model call, with the caller's own segments."""
     return _answer(
         *await assemble_unless_known(
-            pool, ref, options, layers, own=options.segments, memory=memory, known=known, now=clock()
+            pool, ref, options, layers, own=options.segments, recalling=recalling, known=known, now=clock()
         )
     )
 

@@ -227,8 +227,9 @@ class RecalledOut(BaseModel):
     id: str = Field(description="Its id.")
     score: float = Field(description="The sum of `parts`. The part `text` of the result with the best words is 1.")
     parts: dict[str, float] = Field(
-        description="What added to the score: words of the query and similar words (`text`), the messages before and "
-        "after it (`neighbours`), `importance` and `recency`."
+        description="What added to the score: words of the query and similar words (`text`), its meaning "
+        "(`vector`, absent if only words were compared), the messages before and after it (`neighbours`), "
+        "`importance` and `recency`."
     )
 
 

@@ -34,7 +34,7 @@ from app.kit.db import Database
 from app.kit.etags import is_known, lists_tag
 from app.kit.tokens import count_tokens
 from app.layers.layer import Layer
-from app.search.recall_memory import RecallMemory
+from app.search.meaning import Recalling
 
 DRAFT_ID = "draft"
 _LEFT_BY_STEPS = 16
@@ -52,15 +52,17 @@ async def assemble_context(
     layers: Sequence[Layer],
     *,
     own: Sequence[OwnSegment] = (),
-    memory: RecallMemory | None = None,
+    recalling: Recalling | None = None,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return the context as JSON fields; without `memory`, the sources that it recalls are not stored.
+    """Return the context as JSON fields.
+
+    Without `recalling`, recall compares words alone, and the recalled sources are not stored.
 
     Raises ChatNotFound, LineNotFound, MessageNotFound, BeforeHistory, UnknownCharacter and BudgetTooSmall.
     """
     row = await _read_row(database, ref, options)
-    return await _assemble(database, ref, row, options, layers, own=own, memory=memory, now=now)
+    return await _assemble(database, ref, row, options, layers, own=own, recalling=recalling, now=now)
 
 
 async def assemble_unless_known(
@@ -70,7 +72,7 @@ async def assemble_unless_known(
     layers: Sequence[Layer],
     *,
     own: Sequence[OwnSegment] = (),
-    memory: RecallMemory,
+    recalling: Recalling,
     known: str | None,
     now: datetime,
 ) -> tuple[str | None, dict[str, Any] | None]:
@@ -82,7 +84,7 @@ async def assemble_unless_known(
     tag = find_tag(ref, row, options, own)
     if tag is not None and lists_tag(known, tag):
         return tag, None
-    context = await _assemble(database, ref, row, options, layers, own=own, memory=memory, now=now)
+    context = await _assemble(database, ref, row, options, layers, own=own, recalling=recalling, now=now)
     return tag, None if tag is not None and is_known(known, tag) else context
 
 
@@ -94,7 +96,7 @@ async def _assemble(
     layers: Sequence[Layer],
     *,
     own: Sequence[OwnSegment],
-    memory: RecallMemory | None,
+    recalling: Recalling | None,
     now: datetime,
 ) -> dict[str, Any]:
     """Return the context of a row, with what it recalls.
@@ -105,15 +107,15 @@ async def _assemble(
     source = read_material(row, layers, options.character)
     found = None
     if is_recalling(options, source.settings):
-        found = await find_recalled(database, ref, source, options, memory, now=now)
+        found = await find_recalled(database, ref, source, options, recalling, now=now)
     try:
         context = assemble_source(ref, source, options, own=own, now=now, found=found)
     except TextsMissing:
         whole = await _read_row(database, ref, options, max_tokens=MAX_TOKENS)
         source = read_material(whole, layers, options.character)
         context = assemble_source(ref, source, options, own=own, now=now, found=found)
-    if memory is not None and found is not None:
-        await remember(memory, found, context["recalled"])
+    if recalling is not None and found is not None:
+        await remember(recalling.memory, found, context["recalled"])
     return context
 
 

@@ -137,7 +137,8 @@ class LastWrite(Protocol):
 class DbSession(AsyncSession):
     """An ORM session inside a unit of work, with the asyncpg connection it runs on.
 
-    `settle_s` is how long work that is scheduled in it waits for further edits. `last_writes` are written in the order
+    `settle_s` is how long work that is scheduled in it waits for further edits, and `with_vectors` whether a model
+    turns texts into vectors, so that work for it is scheduled. `last_writes` are written in the order
     of their keys, so that all transactions lock these rows in the same order: chats, users, tenants.
     """
 
@@ -149,11 +150,13 @@ class DbSession(AsyncSession):
         bind_late: Callable[[], SyncConnection],
         followers: Mapping[type, Follower],
         settle_s: float,
+        with_vectors: bool = False,
     ) -> None:
         super().__init__(expire_on_commit=False)
         cast("_BoundLate", self.sync_session).bind_late = bind_late
         self.raw = raw
         self.settle_s = settle_s
+        self.with_vectors = with_vectors
         self.deferred: list[object] = []
         self.committed: list[Callable[[], None]] = []
         self.last_writes: dict[tuple[int, UUID, UUID], LastWrite] = {}
@@ -213,6 +216,7 @@ class Database:
         last_refusal: The last error because PostgreSQL refused to write; None if it never did.
         followers: The handlers of deferred events, by the event's type.
         settle_s: How long work that is scheduled in a unit of work waits for further edits.
+        with_vectors: Whether a model turns texts into vectors, so that its work is scheduled.
 
     """
 
@@ -225,6 +229,7 @@ class Database:
         statement_s: float = 30.0,
         followers: Mapping[type, Follower] | None = None,
         settle_s: float = 0.0,
+        with_vectors: bool = False,
     ) -> None:
         self._engine: AsyncEngine = create_async_engine(
             url,
@@ -249,6 +254,7 @@ class Database:
         self._idle = IdleConnections(self._engine)
         self._followers = dict(followers or {})
         self._settle_s = settle_s
+        self._with_vectors = with_vectors
         self.last_refusal: WritesRefused | None = None
 
     @asynccontextmanager
@@ -268,7 +274,11 @@ class Database:
             async with self._taken(Ticket(tenant, chat)) as pooled:
                 raw = cast("Connection", pooled.driver_connection)
                 db_session = DbSession(
-                    raw, lambda: SyncConnection(self._engine.sync_engine, pooled), self._followers, self._settle_s
+                    raw,
+                    lambda: SyncConnection(self._engine.sync_engine, pooled),
+                    self._followers,
+                    self._settle_s,
+                    self._with_vectors,
                 )
                 try:
                     await raw.execute("BEGIN")

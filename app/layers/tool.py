@@ -13,6 +13,7 @@ from app.bindings.service import Made
 from app.chats.chat_lock import ChatRef
 from app.chats.settings import ChatSettings
 from app.kit.db import DbSession
+from app.kit.job_context import TextEmbedder
 
 
 def _offer_always(_settings: ChatSettings) -> bool:
@@ -60,6 +61,7 @@ class ToolCall:
         character: The character that calls the tool, if the client names one.
         now: The service's time.
         target: What the client says about the reply that the call belongs to.
+        embedder: The model that turns texts into vectors; None if none is configured.
 
     """
 
@@ -68,6 +70,7 @@ class ToolCall:
     character: str | None
     now: datetime
     target: Target
+    embedder: TextEmbedder | None = None
 
 
 @dataclass(frozen=True, slots=True)

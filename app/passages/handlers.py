@@ -1,5 +1,6 @@
-"""Decides when messages are put into the index of words, and notes which of them have to be put there again."""
+"""Decides when messages are put into the index of words and get vectors, and notes which of them need it again."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from app.chats.events import LineTruncated, MessagesAppended, MessagesChanged
@@ -7,39 +8,53 @@ from app.chats.head import Head
 from app.chats.scheduling import schedule
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork
-from app.passages.progress import NAME, Progress
+from app.passages.progress import NAME, VECTORS, Progress
 
 INDEX = "index"
-"""The key of the work item of a line."""
+"""The key of the work item of the index of words; that of vectors is VECTORS."""
 
 _CHANGED = 16
 """So many changed messages are put into the index without waiting for new ones."""
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
-    """Schedule the index each time that EVERY_MESSAGES more messages are not in it."""
+    """Schedule the index each time that EVERY_MESSAGES more messages are not in it, and vectors with each append."""
+    due = [VECTORS] if db_session.with_vectors else []
     if Progress.of(event.head).is_due(event.head.head_seq, event.former_head_seq):
-        await schedule_index(db_session, event.head, now=event.now, settle_s=event.settle_s)
+        due.append(INDEX)
+    await _schedule(db_session, event.head, due, now=event.now, settle_s=event.settle_s)
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     """Note which texts changed."""
-    head, former = event.head, Progress.of(event.head)
-    progress = former.with_changed(after.seq for before, after in event.pairs if before.digest != after.digest)
-    if progress == former:
-        return
-    head.cursors[NAME] = progress.to_json(head.chat_key)
-    if progress.seq < former.seq or len(progress.changed) // _CHANGED > len(former.changed) // _CHANGED:
-        await schedule_index(db_session, head, now=event.now, settle_s=event.settle_s)
+    head, due = event.head, []
+    seqs = [after.seq for before, after in event.pairs if before.digest != after.digest]
+    for name, key, least in ((NAME, INDEX, _CHANGED), (VECTORS, VECTORS, 1)):
+        former = Progress.of(head, name)
+        progress = former.with_changed(seqs)
+        if progress == former:
+            continue
+        head.cursors[name] = progress.to_json(head.chat_key)
+        if progress.seq < former.seq or len(progress.changed) // least > len(former.changed) // least:
+            due.append(key)
+    due = [key for key in due if key == INDEX or db_session.with_vectors]
+    await _schedule(db_session, head, due, now=event.now, settle_s=event.settle_s)
 
 
 async def on_truncate(_db_session: DbSession, event: LineTruncated) -> None:
     """Note where a shortened copy of a line ends. Messages that were cut off stay on the line, marked as deleted."""
     head = event.head
-    if (progress := Progress.of(head)).seq > head.head_seq:
-        head.cursors[NAME] = progress.shortened(head.head_seq).to_json(head.chat_key)
+    for name in (NAME, VECTORS):
+        if (progress := Progress.of(head, name)).seq > head.head_seq:
+            head.cursors[name] = progress.shortened(head.head_seq).to_json(head.chat_key)
 
 
-async def schedule_index(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
-    """Make the index of a line due."""
-    await schedule(db_session, head, NAME, [NewWork(INDEX, head.head_seq)], now=now, settle_s=settle_s)
+async def schedule_next(db_session: DbSession, head: Head, key: str, *, now: datetime) -> None:
+    """Make the rest of the index, or of the vectors, due at once."""
+    await _schedule(db_session, head, [key], now=now, settle_s=0)
+
+
+async def _schedule(db_session: DbSession, head: Head, keys: Sequence[str], *, now: datetime, settle_s: float) -> None:
+    if keys:
+        items = [NewWork(key, head.head_seq) for key in keys]
+        await schedule(db_session, head, NAME, items, now=now, settle_s=settle_s)

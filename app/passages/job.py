@@ -11,7 +11,7 @@ from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
 from app.passages import queries
-from app.passages.handlers import INDEX, schedule_index
+from app.passages.handlers import INDEX, schedule_next
 from app.passages.keys import hash_keys, list_keys
 from app.passages.progress import EVERY_MESSAGES, NAME, Progress
 from app.passages.queries import Text
@@ -79,7 +79,7 @@ async def _save(db_session: DbSession, made: Made[_Next, list[Row]]) -> None:
     progress = source.progress.indexed(source.last_seq, changed)
     head.cursors[NAME] = progress.to_json(head.chat_key)
     if head.head_seq - progress.seq >= EVERY_MESSAGES:
-        await schedule_index(db_session, head, now=made.now, settle_s=0)
+        await schedule_next(db_session, head, INDEX, now=made.now)
 
 
 INDEX_MESSAGES = Job(prefix=INDEX, read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

@@ -1,16 +1,17 @@
-"""The descriptor of the index of words."""
+"""The descriptor of the index of words and of vectors."""
 
 from app.layers.layer import Layer
 from app.passages.handlers import on_append, on_change, on_truncate
 from app.passages.job import INDEX_MESSAGES
-from app.passages.models import Passage
+from app.passages.models import Passage, PassageVector
 from app.passages.progress import NAME
+from app.passages.vectors import EMBED_MESSAGES
 
 LAYER = Layer(
     name=NAME,
     settings=None,
-    models=(Passage,),
-    jobs=(INDEX_MESSAGES,),
+    models=(Passage, PassageVector),
+    jobs=(INDEX_MESSAGES, EMBED_MESSAGES),
     on_append=on_append,
     on_change=on_change,
     on_truncate=on_truncate,

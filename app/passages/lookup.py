@@ -1,5 +1,6 @@
-"""The SQL that finds the messages of a line which may have a word, by the index or by reading them. Pure."""
+"""The SQL that finds the messages of a line which may have a word, or have a similar meaning."""
 
+from app.kit.owners import CHAT_WIDE
 from app.kit.planner import NOT_BY_INDEX, ONE_LOOKUP_EACH
 from app.passages.keys import HASH
 from app.passages.progress import NAME
@@ -52,3 +53,49 @@ def write_messages(keys: str, where: str, most: int) -> str:
     parts = (_NOT_IN_INDEX, _CHANGED, _IN_INDEX)
     found = "\n        UNION ALL".join(part.format(keys=keys, where=where, most=most) for part in parts)
     return f"SELECT m.* FROM ({_PROGRESS}) AS i CROSS JOIN LATERAL ({found}) AS m"  # noqa: S608
+
+
+MOST_NEAREST = 300
+"""How many vectors are looked up at most, the nearest ones."""
+
+NEAREST_COLUMNS = "chat_key, message_id, digest, similarity"
+
+_NEAREST = f"""
+    SELECT v.chat_key, v.message_id, v.digest, v.similarity FROM (
+        SELECT DISTINCT c.chat_key FROM chats c WHERE {{which}}
+    ) AS searched CROSS JOIN LATERAL (
+        SELECT chat_key, message_id, digest, -(vector <#> {{vector}}::text::halfvec)::float8 AS similarity FROM vectors
+        WHERE chat_key = searched.chat_key AND line_id = '{CHAT_WIDE}'
+            AND model_id = (SELECT model_id FROM embedding_models WHERE is_current AND name = {{model}})
+        ORDER BY chat_key, line_id, model_id {ONE_LOOKUP_EACH}) AS v
+    ORDER BY v.similarity DESC LIMIT {MOST_NEAREST}"""  # noqa: S608
+
+_NEAR = f"""
+    SELECT m.*, nearest.similarity FROM nearest CROSS JOIN LATERAL (
+        SELECT * FROM messages
+        WHERE chat_key = c.chat_key AND message_id = nearest.message_id AND line_id = c.line_id AND {{where}}
+        {ONE_LOOKUP_EACH}) AS m
+    WHERE nearest.chat_key = c.chat_key AND m.digest = nearest.digest"""  # noqa: S608
+
+
+def write_nearest(which: str, vector: str, model: str) -> str:
+    """Return the query of the vectors that are nearest to one; its columns are NEAREST_COLUMNS.
+
+    All vectors of the chats are compared. The similarity is the cosine. A text of several parts can occur several
+    times.
+
+    Args:
+        which: A condition on rows `c` of `chats`: the chats that are searched.
+        vector: The parameter with the vector, as text.
+        model: The parameter with the name of its model.
+
+    """
+    return _NEAREST.format(which=which, vector=vector, model=model)
+
+
+def write_near_messages(where: str) -> str:
+    """Return a query on the line's row `c` for its messages that the query `nearest` has found.
+
+    Its columns are those of `messages`, and `similarity`. `where` is a condition on the columns of `messages`.
+    """
+    return _NEAR.format(where=where)

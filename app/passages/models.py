@@ -1,20 +1,37 @@
-"""The table of the index of words."""
+"""The tables of the index of words, and of vectors."""
 
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Index, Integer, LargeBinary
+from sqlalchemy import CheckConstraint, Index, Integer, LargeBinary, SmallInteger
 from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.types import UserDefinedType
 
 from app.kit.db import Table
 from app.kit.owners import CHAT_WIDE
 from app.kit.planner import ONE_LOOKUP_EACH
 
-IS_ON_A_LINE = f"""EXISTS (
+
+def write_is_on_a_line(table: str) -> str:
+    """Return the SQL condition that a line of the chat has the text of a row."""
+    return f"""EXISTS (
     SELECT FROM messages m
-    WHERE m.chat_key = passages.chat_key AND m.message_id = passages.message_id AND m.digest = passages.digest
+    WHERE m.chat_key = {table}.chat_key AND m.message_id = {table}.message_id AND m.digest = {table}.digest
     {ONE_LOOKUP_EACH})"""
-"""A line of the chat has the text of a row. SQL."""
+
+
+class HalfVector(UserDefinedType[str]):
+    """The type `halfvec` of pgvector: numbers of 16 bits, as many as the model gives. Its values are texts."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_options: object) -> str:
+        """Return the name of the type."""
+        return "halfvec"
+
+
+ischema_names["halfvec"] = HalfVector  # so that a comparison of the database with the models knows the type
 
 
 class Passage(Table):
@@ -30,7 +47,7 @@ class Passage(Table):
         # New rows wait in a list until it is full, because to add each of them to the index takes ten times as long.
         # A search reads the whole list, so it is small.
         Index("ix_passages_keys", "keys", postgresql_using="gin", postgresql_with={"gin_pending_list_limit": 256}),
-        {"info": {"has_lines": False, "kept_if": IS_ON_A_LINE}},
+        {"info": {"has_lines": False, "kept_if": write_is_on_a_line("passages")}},
     )
 
     chat_key: Mapped[UUID] = mapped_column(primary_key=True)
@@ -38,3 +55,24 @@ class Passage(Table):
     message_id: Mapped[str] = mapped_column(primary_key=True)
     digest: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
     keys: Mapped[list[int]] = mapped_column(ARRAY(Integer))
+
+
+class PassageVector(Table):
+    """The vector of one text of a message, or of one part of a long text, with the speaker's name.
+
+    Like a row of `passages`, it belongs to each line on which the message has a text with this `digest`.
+    """
+
+    __tablename__ = "vectors"
+    __table_args__ = (
+        CheckConstraint(f"line_id = '{CHAT_WIDE}'", name="line"),
+        {"info": {"has_lines": False, "kept_if": write_is_on_a_line("vectors")}},
+    )
+
+    chat_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    model_id: Mapped[int] = mapped_column(primary_key=True)
+    message_id: Mapped[str] = mapped_column(primary_key=True)
+    digest: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    part: Mapped[int] = mapped_column(SmallInteger, primary_key=True)
+    vector: Mapped[str] = mapped_column(HalfVector)

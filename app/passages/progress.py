@@ -12,6 +12,8 @@ from uuid import UUID
 from app.chats.head import Head
 
 NAME = "passages"
+VECTORS = "vectors"
+"""The names of the two cursors: of the index of words, and of the vectors."""
 
 EVERY_MESSAGES = 64
 """After so many new messages, they are put into the index."""
@@ -28,20 +30,22 @@ class Progress:
         seq: The last seq up to which they are, except for `changed`.
         changed: The seqs up to `seq` of messages that changed since, in order.
         has_leftovers: Whether rows of the index may be left of texts that no message has any more.
+        model_id: The model of the vectors; None for words.
 
     """
 
     seq: int = 0
     changed: tuple[int, ...] = ()
     has_leftovers: bool = False
+    model_id: int | None = None
 
     @classmethod
-    def of(cls, head: Head) -> "Progress":
+    def of(cls, head: Head, name: str = NAME) -> "Progress":
         """Return the progress on a line. That of a fork begins at 0; its cursor is the one of the copied chat."""
-        stored = head.cursors.get(NAME)
+        stored = head.cursors.get(name)
         if not stored or stored["chat"] != str(head.chat_key):
             return cls()
-        return cls(stored["seq"], tuple(stored.get("changed", ())), stored.get("leftovers", False))
+        return cls(stored["seq"], tuple(stored.get("changed", ())), stored.get("leftovers", False), stored.get("model"))
 
     def to_json(self, chat_key: UUID) -> dict[str, Any]:
         """Return the cursor. SQL reads it, too (`lookup.py`)."""
@@ -50,6 +54,8 @@ class Progress:
             stored["changed"] = list(self.changed)
         if self.has_leftovers:
             stored["leftovers"] = True
+        if self.model_id is not None:
+            stored["model"] = self.model_id
         return stored
 
     def is_due(self, head_seq: int, former_head_seq: int) -> bool:
@@ -71,4 +77,4 @@ class Progress:
     def indexed(self, last_seq: int, changed: Collection[int]) -> "Progress":
         """Return the progress once the messages up to `last_seq`, and those of `changed`, are in the index."""
         left = tuple(seq for seq in self.changed if seq not in changed)
-        return Progress(max(self.seq, last_seq), left)
+        return Progress(max(self.seq, last_seq), left, model_id=self.model_id)

@@ -1,13 +1,16 @@
-"""SQL of the index of words, except for its lookup (`lookup.py`)."""
+"""SQL of the index of words and of vectors, except for their lookup (`lookup.py`)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+import orjson
+
+from app.chats.characters import name_speakers
 from app.kit.db import Connection
 from app.kit.owners import CHAT_WIDE
 from app.kit.planner import ONE_LOOKUP_EACH
-from app.passages.models import IS_ON_A_LINE
+from app.passages.models import write_is_on_a_line
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
@@ -18,7 +21,7 @@ MAX_BYTES = 4_000_000
 
 # Deleted messages are in the index, too, because they can return, and roles that no search finds have no keys.
 _NEXT = f"""
-    SELECT seq, message_id, digest,
+    SELECT seq, message_id, digest, role, name,
         CASE WHEN role IN ('user', 'assistant', 'narrator') THEN content ELSE '' END AS text
     FROM (
         SELECT *, sum(octet_length(content)) OVER (ORDER BY seq) - octet_length(content) AS before_bytes FROM (
@@ -43,7 +46,25 @@ _ADD = f"""
 
 _DELETE_LEFTOVERS = f"""
     DELETE FROM passages WHERE chat_key = $1 AND line_id = '{CHAT_WIDE}'
-        AND ($2::text[] IS NULL OR message_id = ANY ($2)) AND NOT {IS_ON_A_LINE}"""  # noqa: S608
+        AND ($2::text[] IS NULL OR message_id = ANY ($2)) AND NOT {write_is_on_a_line("passages")}"""  # noqa: S608
+
+_ADD_VECTORS = f"""
+    INSERT INTO vectors (chat_key, line_id, model_id, message_id, digest, part, vector)
+    SELECT $1, '{CHAT_WIDE}', $2, new.message_id, new.digest, new.part, new.vector::halfvec
+    FROM unnest($3::text[], $4::bytea[], $5::int[], $6::text[]) AS new (message_id, digest, part, vector)
+    ORDER BY 4, 5, 6
+    ON CONFLICT (chat_key, line_id, model_id, message_id, digest, part) DO NOTHING"""  # noqa: S608
+
+_WITH_VECTORS = f"""
+    SELECT v.message_id, v.digest FROM unnest($3::text[], $4::bytea[]) AS text (message_id, digest)
+    CROSS JOIN LATERAL (
+        SELECT message_id, digest FROM vectors
+        WHERE chat_key = $1 AND line_id = '{CHAT_WIDE}' AND model_id = $2 AND message_id = text.message_id
+            AND digest = text.digest AND part = 0 {ONE_LOOKUP_EACH}) AS v"""  # noqa: S608
+
+_DELETE_OTHER_VECTORS = f"""
+    DELETE FROM vectors WHERE chat_key = $1 AND line_id = '{CHAT_WIDE}'
+        AND (model_id <> $2 OR (message_id = ANY ($3::text[]) AND NOT {write_is_on_a_line("vectors")}))"""  # noqa: S608
 
 
 class Text(NamedTuple):
@@ -52,6 +73,8 @@ class Text(NamedTuple):
     seq: int
     message_id: str
     digest: bytes
+    role: str
+    name: str | None
     text: str
 
 
@@ -74,3 +97,45 @@ async def add(connection: Connection, chat_key: UUID, rows: Sequence[tuple[str, 
 async def delete_leftovers(connection: Connection, chat_key: UUID, message_ids: Sequence[str] | None = None) -> None:
     """Delete the rows of texts that no line of the chat has; with `message_ids` only rows of these messages."""
     await connection.execute(_DELETE_LEFTOVERS, chat_key, message_ids)
+
+
+async def list_current_lines(connection: Connection, after: UUID, limit: int) -> list[Line]:
+    """Return the current lines that have messages, by the chat's key, after one."""
+    rows = await connection.fetch(
+        """
+        SELECT chat_key, line_id FROM chats
+        WHERE line_status = 'current' AND head_seq > 0 AND chat_key > $1 ORDER BY chat_key LIMIT $2""",
+        after,
+        limit,
+    )
+    return [(row["chat_key"], row["line_id"]) for row in rows]
+
+
+async def read_speakers(connection: Connection, line: Line) -> dict[str, str]:
+    """Return the names of the speakers of a line's messages without a name, by role."""
+    row = await connection.fetchrow(
+        "SELECT characters::text AS characters, user_name FROM chats WHERE chat_key = $1 AND line_id = $2", *line
+    )
+    return name_speakers(orjson.loads(row["characters"]), row["user_name"]) if row else {}
+
+
+async def list_with_vectors(
+    connection: Connection, chat_key: UUID, model_id: int, texts: Sequence[Text]
+) -> set[tuple[str, bytes]]:
+    """Return (message id, digest) of those texts that have a vector of the model."""
+    ids, digests = [text.message_id for text in texts], [text.digest for text in texts]
+    return {(row[0], row[1]) for row in await connection.fetch(_WITH_VECTORS, chat_key, model_id, ids, digests)}
+
+
+async def add_vectors(
+    connection: Connection, chat_key: UUID, model_id: int, rows: Sequence[tuple[str, bytes, int, str]]
+) -> None:
+    """Add (message id, digest, part, vector as text) of texts that may have vectors already."""
+    await connection.execute(_ADD_VECTORS, chat_key, model_id, *map(list, zip(*rows, strict=True)))
+
+
+async def delete_other_vectors(
+    connection: Connection, chat_key: UUID, model_id: int, message_ids: Sequence[str]
+) -> None:
+    """Delete a chat's vectors of other models, and those of these messages for texts that no line has."""
+    await connection.execute(_DELETE_OTHER_VECTORS, chat_key, model_id, message_ids)

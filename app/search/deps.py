@@ -1,16 +1,27 @@
-"""The FastAPI dependency of what contexts recalled before."""
+"""The FastAPI dependencies of searches."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from app.search.recall_memory import RecallMemory
+from app.search.meaning import EmbedderOf, Recalling
 
 
-async def recall_memory(request: Request) -> RecallMemory:
-    """Return the application's memory of what was recalled."""
-    found: RecallMemory = request.app.state.recall_memory
+def recalling_of(state: Any) -> Recalling:
+    """Return what recall needs of the application's state."""
+    return Recalling(state.recall_memory, state.embedder_of)
+
+
+async def recalling(request: Request) -> Recalling:
+    """Return what recall needs."""
+    return recalling_of(request.app.state)
+
+
+async def embedder_of(request: Request) -> EmbedderOf:
+    """Return the function that returns the embedding model of a tenant."""
+    found: EmbedderOf = request.app.state.embedder_of
     return found
 
 
-Recalls = Annotated[RecallMemory, Depends(recall_memory)]
+Recalls = Annotated[Recalling, Depends(recalling)]
+Embedders = Annotated[EmbedderOf, Depends(embedder_of)]

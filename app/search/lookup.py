@@ -8,7 +8,7 @@ from uuid import UUID
 
 import orjson
 
-from app.chats.characters import accepts, find_meant, word_unknown
+from app.chats.characters import accepts, find_meant, name_speakers, word_spoken, word_unknown
 from app.chats.chat_lock import ChatRef
 from app.chats.service import get_line
 from app.facts.book import list_held
@@ -23,10 +23,10 @@ from app.passages.keys import list_wanted
 from app.passages.words import find_short_terms, find_terms, list_patterns
 from app.scenes.book import get_scene
 from app.search import queries
-from app.search.queries import Wanted
-from app.search.ranking import Candidate, Scored, rank
+from app.search.queries import QueryVector, Wanted
+from app.search.ranking import Candidate, Scored, find_similarities, rank
 from app.search.schemas import ChatSearchIn, SearchIn
-from app.search.service import name_speakers, statements_in_use, word_spoken
+from app.search.service import statements_in_use
 from app.search.snippets import make_snippet
 from app.search.stems import stemmer_of
 
@@ -71,7 +71,9 @@ class _Found(NamedTuple):
         return self.row["chat_key"], self.row["line_id"]
 
 
-async def search_chat(db_session: DbSession, ref: ChatRef, asked: ChatSearchIn, *, now: datetime) -> dict[str, Any]:
+async def search_chat(
+    db_session: DbSession, ref: ChatRef, asked: ChatSearchIn, meaning: QueryVector | None = None, *, now: datetime
+) -> dict[str, Any]:
     """Return what a chat knows about a query (`SearchOut`).
 
     Raises ChatNotFound, LineNotFound, SceneNotFound, and Invalid for a character that the chat does not have.
@@ -89,28 +91,38 @@ async def search_chat(db_session: DbSession, ref: ChatRef, asked: ChatSearchIn, 
     if scene is not None and scene.scene is not None:
         wanted = wanted._replace(first_seq=scene.first_seq, last_seq=scene.scene.last_seq)
     line = (ref.key, chat.line_id)
-    statement = statements_in_use().own_of_chat if ref.only_chat else statements_in_use().of_chat
-    rows = await queries.look_up_in_chat(db_session.raw, statement, line, wanted) if terms else []
-    return await _answer(db_session, [dict(row) for row in rows], terms, stem, asked.limit)
+    used = statements_in_use(with_vectors=meaning is not None)
+    statement = used.own_of_chat if ref.only_chat else used.of_chat
+    rows: list[Row] = []
+    if terms or meaning:
+        rows += map(dict, await queries.look_up_in_chat(db_session.raw, statement, line, wanted, meaning))
+    return await _answer(db_session, rows, terms, stem, asked.limit, with_vectors=meaning is not None)
 
 
 async def search_user(
-    db_session: DbSession, tenant: str, user_id: str, asked: SearchIn, *, now: datetime
+    db_session: DbSession,
+    tenant: str,
+    user_id: str,
+    asked: SearchIn,
+    meaning: QueryVector | None = None,
+    *,
+    now: datetime,
 ) -> dict[str, Any]:
     """Return what is known about a query in a user's chats that have `search.across_chats`, and of the user.
 
     The answer is a `SearchOut`.
     """
     terms = [*find_terms(asked.query), *find_short_terms(asked.query)]
-    wanted, statement = _wanted(asked, terms, None, now), statements_in_use().of_user
+    wanted = _wanted(asked, terms, None, now)
+    statement = statements_in_use(with_vectors=meaning is not None).of_user
     rows: list[Row] = []
-    if terms:
-        found = await queries.look_up_of_user(db_session.raw, statement, user_key(tenant, user_id), wanted)
+    if terms or meaning:
+        found = await queries.look_up_of_user(db_session.raw, statement, user_key(tenant, user_id), wanted, meaning)
         rows += map(dict, found)
         rows += await _list_wide(
             db_session, ScopeKey.of_user(tenant, user_id), asked, {row["source"] for row in rows}, now=now
         )
-    return await _answer(db_session, rows, terms, None, asked.limit)
+    return await _answer(db_session, rows, terms, None, asked.limit, with_vectors=meaning is not None)
 
 
 async def _list_wide(
@@ -130,7 +142,7 @@ async def _list_wide(
 
 
 def _row(source: str, text: str, importance: float | None = None) -> Row:
-    empty = dict.fromkeys(("role", "name", "chat_id", "chat_key", "line_id", "sent_at"))
+    empty = dict.fromkeys(("role", "name", "similarity", "chat_id", "chat_key", "line_id", "sent_at"))
     places = {"number": source, "first_seq": 0, "last_seq": 0, "head_seq": 0, "texts": 0}
     return {**empty, **places, "source": source, "text": text, "importance": importance}
 
@@ -149,17 +161,18 @@ def _wanted(asked: SearchIn, terms: Sequence[str], stem: Stem, now: datetime) ->
 
 
 async def _answer(
-    db_session: DbSession, rows: Sequence[Row], terms: Sequence[str], stem: Stem, limit: int
+    db_session: DbSession, rows: Sequence[Row], terms: Sequence[str], stem: Stem, limit: int, *, with_vectors: bool
 ) -> dict[str, Any]:
     found = (await asyncio.to_thread(_rank, rows, terms, stem))[:limit]
     found = found[: count_fitting((len(one.row["text"].encode()) for one in found), MAX_PAGE_BYTES)]
     sources = await _list_sources(db_session, found)
-    return {"mode": "text", "hits": await asyncio.to_thread(_present, found, sources, terms, stem)}
+    mode = "hybrid" if with_vectors else "text"
+    return {"mode": mode, "hits": await asyncio.to_thread(_present, found, sources, terms, stem)}
 
 
 def _rank(rows: Sequence[Row], terms: Sequence[str], stem: Stem) -> list[_Found]:
     """Return the texts that have a word of the query or a similar one, best first."""
-    by_number = {str(row["number"]): row for row in rows}
+    by_number = {str(row["number"]): row for row in _merge(rows)}
     most_chars = MOST_RANKED_CHARS // max(len(rows), 100)
     candidates = [
         Candidate(
@@ -169,11 +182,21 @@ def _rank(rows: Sequence[Row], terms: Sequence[str], stem: Stem) -> list[_Found]
             row["last_seq"],
             row["last_seq"] / (row["head_seq"] or 1),
             row["line_id"] if row["role"] else None,
+            row["similarity"],
         )
         for number, row in by_number.items()
     ]
     total = max((row["texts"] for row in rows), default=0) + sum(1 for row in rows if not row["texts"])
     return [_Found(by_number[one.source], one) for one in rank(terms, candidates, total=total, stem=stem)]
+
+
+def _merge(rows: Sequence[Row]) -> Collection[Row]:
+    """Return each text once: a message that was found by its words and by its meaning has two rows or more."""
+    places = [f"{row['chat_key']} {row['source']}" for row in rows]
+    similarities = find_similarities((place, row["similarity"]) for place, row in zip(places, rows, strict=True))
+    return {
+        place: {**row, "similarity": similarities.get(place)} for place, row in zip(places, rows, strict=True)
+    }.values()
 
 
 def _word(row: Row) -> str:

@@ -12,7 +12,7 @@ from app.kit.planner import ONE_LOOKUP_EACH, WITH_HASH_TABLE
 from app.knowledge.liveness import keep_to_chat
 from app.layers.documents import COLUMNS, Document, write_documents
 from app.layers.layer import Layer
-from app.passages.lookup import write_messages
+from app.passages.lookup import NEAREST_COLUMNS, write_messages, write_near_messages, write_nearest
 
 MAX_MESSAGES = 1_000
 """How many messages that are not in the index of words recall reads at most, the newest ones."""
@@ -26,23 +26,27 @@ MAX_MESSAGE_TOKENS = 2_000
 MAX_CANDIDATES = 100
 """How many texts are ranked: those with the most and the rarest words of the query."""
 
+MAX_NEAR = 100
+"""How many messages are ranked because of their meaning, whatever their words: the nearest ones."""
+
 MAX_LOOKED_UP = 300
 """The same for a person's search, which answers with up to 100 results."""
 
 # Messages that scenes hide are out of the history, too. What is excluded from summaries is not recalled either.
-_MESSAGES = f"""
+_IS_RECALLED = """deleted_at IS NULL AND kind IS NULL AND NOT blank AND NOT excluded AND tokens <= $9
+        AND role IN ('user', 'assistant', 'narrator')
+        AND (hidden_by = 'scenes' OR (hidden_by IS NULL AND seq < c.anchor_seq))
+        AND (q.before_seq IS NULL OR seq < q.before_seq)"""
+
+_IS_LOOKED_UP = """deleted_at IS NULL AND kind IS NULL AND NOT blank AND hidden_by IS DISTINCT FROM 'user'
+        AND role IN ('user', 'assistant', 'narrator')
+        AND ($3::text IS NULL OR (role = 'assistant'
+            AND (name = $3 OR (name IS NULL AND jsonb_array_length(c.characters) < 2))))"""
+
+_MESSAGES = """
     SELECT 'message:' || m.message_id, m.content, m.seq AS first_seq, m.seq AS last_seq, NULL::text,
-        m.importance::float8, m.role, m.name
-    FROM ({
-    write_messages(
-        "$10",
-        "deleted_at IS NULL AND kind IS NULL AND NOT blank AND NOT excluded AND tokens <= $9 "
-        "AND role IN ('user', 'assistant', 'narrator') "
-        "AND (hidden_by = 'scenes' OR (hidden_by IS NULL AND seq < c.anchor_seq)) "
-        "AND (q.before_seq IS NULL OR seq < q.before_seq)",
-        MAX_MESSAGES,
-    )
-}) AS m"""  # noqa: S608
+        m.importance::float8, m.role, m.name, {similarity}
+    FROM ({messages}) AS m"""
 
 # Texts with letters outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
 _LOWERED = """' ' || CASE
@@ -54,12 +58,12 @@ _TEXTS = """
     SELECT row_number() OVER () AS number, d.*, c.chat_key, c.message_count, {lowered} AS lowered
     FROM chats c CROSS JOIN (
         SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq OFFSET 0) AS q
-    CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name)
+    CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name, similarity)
     WHERE c.chat_key = $1 AND c.line_id = $2 AND (q.before_seq IS NULL OR d.last_seq < q.before_seq)
         AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND d.source <> ALL ($7::text[])"""
 
 _LIKELY = """
-    WITH texts AS MATERIALIZED ({texts}
+    WITH {nearest}texts AS MATERIALIZED ({texts}
     ), total AS (
         SELECT count(*) FILTER (WHERE role IS NULL) + (
             SELECT coalesce(sum(message_count), 0) FROM (SELECT DISTINCT chat_key, message_count FROM texts) AS chats
@@ -71,43 +75,36 @@ _LIKELY = """
         SELECT m.number, sum(ln(1 + total.texts::float8 / m.found)) AS likelihood
         FROM matches m CROSS JOIN total GROUP BY m.number ORDER BY likelihood DESC, m.number DESC LIMIT {most}
     )
-    SELECT {columns}, role, name, total.texts{more} FROM texts CROSS JOIN total
-    WHERE (number IN (SELECT number FROM likely)) {hashed}"""
+    SELECT {columns}, role, name, similarity, total.texts{more} FROM texts CROSS JOIN total
+    WHERE (number IN (SELECT number FROM likely)) {hashed}{or_near}"""
 
-_ALL_MESSAGES = f"""
-    SELECT 'message:' || m.message_id, m.content, m.seq AS first_seq, m.seq AS last_seq, NULL::text,
-        m.importance::float8, m.role, m.name
-    FROM ({
-    write_messages(
-        "{keys}",
-        "deleted_at IS NULL AND kind IS NULL AND NOT blank AND hidden_by IS DISTINCT FROM 'user' "
-        "AND role IN ('user', 'assistant', 'narrator') "
-        "AND ($3::text IS NULL OR (role = 'assistant' "
-        "AND (name = $3 OR (name IS NULL AND jsonb_array_length(c.characters) < 2))))",
-        MAX_MESSAGES_LOOKED_UP,
-    )
-}) AS m"""  # noqa: S608
+# The nearest messages, and how near those are that have the words.
+_OR_NEAR = """
+        OR (similarity IS NOT NULL AND ((number IN (
+            SELECT number FROM texts WHERE similarity IS NOT NULL ORDER BY similarity DESC LIMIT {most})) {hashed}
+            OR (source IN (SELECT source FROM texts JOIN likely USING (number))) {hashed}))"""
 
 # A text is in the list once, although the scope of a user is seen from each of the user's chats, and a memory by each
 # of a chat's characters. Without a character, all characters' texts count. The time of sending is read only for
 # the results, because it costs a lookup for each text; if the search is limited by it, it is read for all.
-_EVERYWHERE = f"""
-    SELECT row_number() OVER () AS number, f.*, {{lowered}} AS lowered FROM (
-        (SELECT DISTINCT ON (place) {{places}}, d.*, NULL::text AS role, NULL::text AS name,
+_EVERYWHERE = """
+    SELECT row_number() OVER () AS number, f.*, {lowered} AS lowered FROM (
+        (SELECT DISTINCT ON (place) {places}, d.*, NULL::text AS role, NULL::text AS name, NULL::float8 AS similarity,
             CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
                 ELSE c.chat_key || d.source END AS place
         FROM chats c
         CROSS JOIN LATERAL (
             SELECT p.value ->> 'name' AS character, $2::timestamptz AS now, NULL::int AS before_seq
-            FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{{{{}}}}]' ELSE c.characters END) AS p
+            FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{{}}]' ELSE c.characters END) AS p
             WHERE $3::text IS NULL OR p.value ->> 'name' = $3
         ) AS q
-        CROSS JOIN LATERAL ({{documents}}) AS d ({{columns}})
-        WHERE {{which}}
+        CROSS JOIN LATERAL ({documents}) AS d ({columns})
+        WHERE {which}
         ORDER BY place, d.last_seq DESC)
         UNION ALL
-        SELECT {{places}}, d.*, NULL FROM chats c CROSS JOIN LATERAL ({_ALL_MESSAGES}) AS d ({{columns}}, role, name)
-        WHERE {{which}}
+        SELECT {places}, d.*, NULL FROM chats c
+        CROSS JOIN LATERAL ({messages}) AS d ({columns}, role, name, similarity)
+        WHERE {which}
     ) AS f
     WHERE ($4::text[] IS NULL OR CASE split_part(f.source, ':', 1) WHEN 'scene' THEN 'recap'
             ELSE split_part(f.source, ':', 1) END = ANY ($4))
@@ -115,7 +112,7 @@ _EVERYWHERE = f"""
         AND (($7::timestamptz IS NULL AND $8::timestamptz IS NULL) OR EXISTS (
             SELECT FROM messages m WHERE m.chat_key = f.chat_key AND m.line_id = f.line_id AND m.seq = f.last_seq
                 AND m.deleted_at IS NULL AND ($7 IS NULL OR m.sent_at > $7) AND ($8 IS NULL OR m.sent_at < $8)
-            {ONE_LOOKUP_EACH}))"""  # noqa: S608 - of constants
+            {one_lookup_each}))"""
 
 _PLACES = "c.chat_id, c.chat_key, c.line_id, c.characters::text, c.user_name, c.head_seq, c.message_count"
 
@@ -206,64 +203,118 @@ class Statements(NamedTuple):
     own_of_chat: str
 
 
-def write_search(layers: Sequence[Layer]) -> Statements:
-    """Return the statements of searches over the texts of these layers, and over messages."""
+def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
+    """Return the statements of searches over the texts of these layers, and over messages.
+
+    With vectors, the last two parameters of each are a vector and its model, and messages with a similar meaning are
+    found, too.
+    """
     documents = write_documents(layers) or _NO_DOCUMENTS
-    of_layers = f"SELECT {COLUMNS}, NULL::text, NULL::text FROM ({documents}) AS of_layers"  # noqa: S608
-    recalled = _TEXTS.format(
-        texts=f"{of_layers} UNION ALL {_MESSAGES}", columns=COLUMNS, lowered=_LOWERED.format(text="d")
-    )
-    everywhere = [
-        _EVERYWHERE.format(
-            documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
-            places=_PLACES,
-            lowered=_LOWERED.format(text="f"),
-            columns=COLUMNS,
-            which=which,
-            keys=keys,
-        )
-        for which, keys in ((_OF_CHAT, "$11"), (_OF_USER, "$10"))
-    ]
-    recall = _LIKELY.format(
-        texts=recalled, patterns="$8", columns=COLUMNS, most=MAX_CANDIDATES, more="", hashed=WITH_HASH_TABLE
-    )
+    recall = _write_recall(documents, with_vectors=with_vectors)
     of_chat, of_user = (
-        _LIKELY.format(
-            texts=texts,
-            patterns="$9",
-            columns=COLUMNS,
-            most=MAX_LOOKED_UP,
-            more=f", {_FOUND}",
-            hashed=WITH_HASH_TABLE,
-        )
-        for texts in everywhere
+        _write_everywhere(documents, which, keys=keys, with_vectors=with_vectors)
+        for which, keys in ((_OF_CHAT, 11), (_OF_USER, 10))
     )
     return Statements(recall, of_chat, of_user, keep_to_chat(recall), keep_to_chat(of_chat))
 
 
-async def list_candidates(connection: Connection, statement: str, question: Question) -> list[asyncpg.Record]:
-    """Return at most MAX_CANDIDATES texts that contain a pattern: the columns of `Document`, `role`, `name`, `texts`.
+def _write_recall(documents: str, *, with_vectors: bool) -> str:
+    of_layers = f"SELECT {COLUMNS}, NULL::text, NULL::text, NULL::float8 FROM ({documents}) AS of_layers"  # noqa: S608
+    messages = _write_messages(_IS_RECALLED, 10, MAX_MESSAGES, with_vectors=with_vectors)
+    texts = _TEXTS.format(texts=f"{of_layers} UNION ALL {messages}", columns=COLUMNS, lowered=_LOWERED.format(text="d"))
+    return _write_likely(
+        texts,
+        "$8",
+        MAX_CANDIDATES,
+        more="",
+        nearest=write_nearest("c.chat_key = $1 AND c.line_id = $2", "$11", "$12") if with_vectors else None,
+    )
 
-    `role` and `name` are those of a message, otherwise None; `texts` is the number of texts that were searched.
+
+def _write_everywhere(documents: str, which: str, *, keys: int, with_vectors: bool) -> str:
+    texts = _EVERYWHERE.format(
+        documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
+        messages=_write_messages(_IS_LOOKED_UP, keys, MAX_MESSAGES_LOOKED_UP, with_vectors=with_vectors),
+        places=_PLACES,
+        lowered=_LOWERED.format(text="f"),
+        columns=COLUMNS,
+        which=which,
+        one_lookup_each=ONE_LOOKUP_EACH,
+    )
+    return _write_likely(
+        texts,
+        "$9",
+        MAX_LOOKED_UP,
+        more=f", {_FOUND}",
+        nearest=write_nearest(which, f"${keys + 1}", f"${keys + 2}") if with_vectors else None,
+    )
+
+
+def _write_messages(where: str, keys: int, most: int, *, with_vectors: bool) -> str:
+    """Return the query of messages on `c` and `q`: those with a word, with vectors also those of a similar meaning."""
+    found = _MESSAGES.format(messages=write_messages(f"${keys}", where, most), similarity="NULL::float8")
+    if not with_vectors:
+        return found
+    near = _MESSAGES.format(messages=write_near_messages(where), similarity="m.similarity")
+    return f"{found} UNION ALL {near}"
+
+
+def _write_likely(texts: str, patterns: str, most: int, *, more: str, nearest: str | None) -> str:
+    return _LIKELY.format(
+        texts=texts,
+        patterns=patterns,
+        columns=COLUMNS,
+        most=most,
+        more=more,
+        nearest=f"nearest ({NEAREST_COLUMNS}) AS MATERIALIZED ({nearest}), " if nearest else "",
+        hashed=WITH_HASH_TABLE,
+        or_near=_OR_NEAR.format(most=MAX_NEAR, hashed=WITH_HASH_TABLE) if nearest else "",
+    )
+
+
+class QueryVector(NamedTuple):
+    """The vector of a query, as pgvector reads it, and the name of its model."""
+
+    text: str
+    model: str
+
+
+async def list_candidates(
+    connection: Connection, statement: str, question: Question, meaning: QueryVector | None = None
+) -> list[asyncpg.Record]:
+    """Return the columns of `Document`, and `role`, `name`, `similarity`, `texts`, of texts that may answer a query.
+
+    These are at most MAX_CANDIDATES texts that contain a pattern, and with the query's vector at most MAX_NEAR messages
+    with a similar meaning, which occur twice if they also contain a pattern. `role` and `name` are those of a message,
+    otherwise None; `similarity` is the cosine, None of what was found by its words; `texts` is the number of texts that
+    were searched. `meaning` is given if the statement is one with vectors.
     """
     return await connection.fetch(
-        statement, *question[:2], *question[4:-1], question.patterns, question.most_tokens, question.keys
+        statement,
+        *question[:2],
+        *question[4:-1],
+        question.patterns,
+        question.most_tokens,
+        question.keys,
+        *(meaning or ()),
     )
 
 
 async def look_up_in_chat(
-    connection: Connection, statement: str, line: tuple[UUID, UUID], wanted: Wanted
+    connection: Connection, statement: str, line: tuple[UUID, UUID], wanted: Wanted, meaning: QueryVector | None = None
 ) -> list[asyncpg.Record]:
     """Return at most MAX_LOOKED_UP texts of a line: what `list_candidates` returns, with their chat and `sent_at`."""
     chat_key, line_id = line
-    return await connection.fetch(statement, chat_key, *wanted[2:], wanted.patterns, line_id, wanted.keys)
+    return await connection.fetch(
+        statement, chat_key, *wanted[2:], wanted.patterns, line_id, wanted.keys, *(meaning or ())
+    )
 
 
 async def look_up_of_user(
-    connection: Connection, statement: str, user_key: UUID, wanted: Wanted
+    connection: Connection, statement: str, user_key: UUID, wanted: Wanted, meaning: QueryVector | None = None
 ) -> list[asyncpg.Record]:
     """Return what `look_up_in_chat` returns, of the current lines of a user's chats that have `search.across_chats`."""
-    return await connection.fetch(statement, user_key, *wanted[2:], wanted.patterns, wanted.keys)
+    return await connection.fetch(statement, user_key, *wanted[2:], wanted.patterns, wanted.keys, *(meaning or ()))
 
 
 async def list_source_ids(connection: Connection, ranges: Sequence[Sequence[Any]], most: int) -> list[list[str]]:

@@ -1,15 +1,15 @@
 """Ranks texts by how well they answer a query. Pure.
 
-A text scores for each term of the query that it has, more for rare terms, and a little less if it is long (BM25 with
-OR semantics). A word that is similar to a term (trigrams, as in `pg_trgm`) counts in part, so that typos and inflected
-forms are found. A message gains from the message next to it: an answer often has no word of its question. Importance
-and recency only decide between texts that answer about equally well: as factors they would replace what is asked for by
-what is new.
+A text scores for each term of the query that it has, more for rare terms, and a little less if it is long (BM25 with OR
+semantics). If vectors were compared, a message scores half by its words and half by its meaning. A word that is similar
+to a term (trigrams, as in `pg_trgm`) counts in part, so that typos and inflected forms are found. A message gains from
+the message next to it: an answer often has no word of its question. Importance and recency only decide between texts
+that answer about equally well: as factors they would replace what is asked for by what is new.
 """
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,7 +23,10 @@ RECENCY_BONUS = 0.03
 """The most that importance and that recency add to a score. The words of the query add at most 1."""
 
 NEIGHBOUR_SHARE = 0.25
-"""A message gets this share of the part `text` of its better neighbour, the message before or after it."""
+"""A message gets this share of the parts `text` and `vector` of its better neighbour, the message before or after."""
+
+VECTOR_SHARE = 0.5
+"""What the meaning counts of the score of a message, if vectors were compared; the words count the rest."""
 
 _SATURATION = 1.2
 _LENGTH = 0.5  # how much a long text is discounted, from 0 to 1
@@ -41,6 +44,7 @@ class Candidate:
         last_seq: The last message that it is about; 0 if it is about no message of the line.
         recency: From 0 to 1; 1 is the newest message of its line.
         spoken_in: Of a message: the id of its line, on which `last_seq` is its seq; otherwise None.
+        similarity: Of a message: the cosine of its vector and that of the query; None if it is not among the nearest.
 
     """
 
@@ -50,6 +54,7 @@ class Candidate:
     last_seq: int = 0
     recency: float = 0.0
     spoken_in: Hashable | None = None
+    similarity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,8 @@ class Scored:
 
     Attributes:
         source: Its source.
-        parts: What its words (`text`), its neighbours, its importance and its recency add to the score.
+        parts: What its words (`text`), its meaning (`vector`, if vectors were compared), its neighbours, its importance
+            and its recency add to the score.
 
     """
 
@@ -67,7 +73,7 @@ class Scored:
 
     @property
     def score(self) -> float:
-        """The sum of the parts; the words of the text with the best words give 1."""
+        """The sum of the parts; the best words and the best meaning give 1."""
         return sum(self.parts.values())
 
 
@@ -78,7 +84,10 @@ def rank(
     total: int,
     stem: Callable[[str], str] | None = None,
 ) -> list[Scored]:
-    """Return the candidates that have a term of the query, or a similar word, best first.
+    """Return the candidates that have a term of the query, a similar word or a similar meaning, best first.
+
+    Vectors were compared if a candidate has a similarity. The least similar of the nearest messages gets nothing for
+    it, the most similar one VECTOR_SHARE. Texts that are no messages have no vectors: their words count in full.
 
     Args:
         terms: The terms of the query, each once.
@@ -95,19 +104,30 @@ def rank(
     rarity = {term: math.log1p((total - count + 0.5) / (count + 0.5)) for term, count in zip(terms, found, strict=True)}
     mean_words = sum(credit.words for credit in credits) / max(len(credits), 1) or 1.0
     raw = [credit.weigh(rarity, mean_words) for credit in credits]
-    best = max(raw, default=0.0)
+    best = max(raw, default=0.0) or 1.0
+    meant = _Meanings.of(candidates)
+    own = [meant.weigh(value / best, one) for one, value in zip(candidates, raw, strict=True)]
     by_place = {
-        (one.spoken_in, one.last_seq): value / best
-        for one, value in zip(candidates, raw, strict=True)
-        if one.spoken_in is not None and best
+        (one.spoken_in, one.last_seq): sum(parts.values())
+        for one, parts in zip(candidates, own, strict=True)
+        if one.spoken_in is not None
     }
     scored = [
-        Scored(one.source, _parts(value / best, one, by_place))
-        for one, value in zip(candidates, raw, strict=True)
-        if value > 0
+        Scored(one.source, _add_bonuses(parts, one, by_place))
+        for one, parts in zip(candidates, own, strict=True)
+        if parts["text"] > 0 or one.similarity is not None
     ]
     places = {one.source: one.last_seq for one in candidates}
     return sorted(scored, key=lambda one: (-one.score, -places[one.source], one.source))
+
+
+def find_similarities(found: Iterable[tuple[str, float | None]]) -> dict[str, float]:
+    """Return the similarity by source; the highest one of a text that was found by several parts."""
+    similarities: dict[str, float] = {}
+    for source, value in found:
+        if value is not None:
+            similarities[source] = max(value, similarities.get(source, value))
+    return similarities
 
 
 def similarity(one: str, other: str) -> float:
@@ -133,6 +153,28 @@ class _Credit:
         """Return what the terms add up to."""
         room = _SATURATION * (1 - _LENGTH + _LENGTH * self.words / mean_words)
         return sum(rarity[term] * count / (count + room) for term, count in self.shares.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Meanings:
+    """The range of the similarities of the nearest messages; None if no vectors were compared."""
+
+    span: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate]) -> "_Meanings":
+        known = [one.similarity for one in candidates if one.similarity is not None]
+        return cls((min(known), max(known)) if known else None)
+
+    def weigh(self, text: float, one: Candidate) -> dict[str, float]:
+        """Return the parts of a score for the words and for the meaning; `text` is from 0 to 1."""
+        if self.span is None:
+            return {"text": text}
+        if one.spoken_in is None:
+            return {"text": text, "vector": 0.0}
+        low, high = self.span
+        near = 0.0 if one.similarity is None else (one.similarity - low) / (high - low) if high > low else 1.0
+        return {"text": (1 - VECTOR_SHARE) * text, "vector": VECTOR_SHARE * near}
 
 
 class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
@@ -168,9 +210,11 @@ def _trigrams(word: str) -> frozenset[str]:
     return frozenset(padded[at : at + 3] for at in range(len(padded) - 2))
 
 
-def _parts(text: float, one: Candidate, by_place: Mapping[tuple[Hashable | None, int], float]) -> dict[str, float]:
+def _add_bonuses(
+    parts: Mapping[str, float], one: Candidate, by_place: Mapping[tuple[Hashable | None, int], float]
+) -> dict[str, float]:
     return {
-        "text": text,
+        **parts,
         "neighbours": NEIGHBOUR_SHARE
         * max(by_place.get((one.spoken_in, one.last_seq + step), 0.0) for step in (-1, 1)),
         "importance": IMPORTANCE_BONUS * (one.importance or 0.0),

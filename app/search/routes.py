@@ -6,11 +6,13 @@ from fastapi import APIRouter, Depends
 
 from app.chats.deps import ReadingChat
 from app.kit.auth import Caller, KeyedRoute, Reader
-from app.kit.deps import Db, Now
+from app.kit.deps import Now, Pool
 from app.kit.wire import OrjsonResponse
 from app.knowledge.deps import UserId
 from app.knowledge.errors import UserNotFound
+from app.search.deps import Embedders
 from app.search.lookup import search_chat, search_user
+from app.search.meaning import embed_query
 from app.search.schemas import ChatSearchIn, SearchIn, SearchOut
 
 _TAGS: list[Any] = ["knowledge"]
@@ -19,13 +21,18 @@ router = APIRouter(tags=_TAGS, route_class=KeyedRoute)
 
 
 @router.post("/v1/chats/{chat_id}/memories/search", response_model=SearchOut)
-async def search_memories(ref: ReadingChat, body: ChatSearchIn, db_session: Db, clock: Now) -> OrjsonResponse:
+async def search_memories(
+    ref: ReadingChat, body: ChatSearchIn, pool: Pool, embedders: Embedders, clock: Now
+) -> OrjsonResponse:
     """Search everything that a chat knows: messages, memories, memos, the summary, recaps, the diary and facts.
 
     Only what is valid on the line is found. One word of the query is enough; words
-    with a typo, and other forms of a word if the chat has a `language`, are found too.
+    with a typo, and other forms of a word if the chat has a `language`, are found too. If the server has an embedding
+    model, messages are also found by their meaning.
     """
-    return OrjsonResponse(await search_chat(db_session, ref, body, now=clock()))
+    meaning = await embed_query(embedders(ref.tenant), body.query)
+    async with pool.unit_of_work(ref.tenant) as db_session:
+        return OrjsonResponse(await search_chat(db_session, ref, body, meaning, now=clock()))
 
 
 async def _of_user(user_id: UserId, caller: Reader) -> Caller:
@@ -37,7 +44,14 @@ async def _of_user(user_id: UserId, caller: Reader) -> Caller:
 
 @router.post("/v1/users/{user_id:owner}/memories/search", response_model=SearchOut)
 async def search_user_memories(
-    user_id: UserId, caller: Annotated[Caller, Depends(_of_user)], body: SearchIn, db_session: Db, clock: Now
+    user_id: UserId,
+    caller: Annotated[Caller, Depends(_of_user)],
+    body: SearchIn,
+    pool: Pool,
+    embedders: Embedders,
+    clock: Now,
 ) -> OrjsonResponse:
     """Search what is known of a user, and the current lines of the user's chats that have `search.across_chats`."""
-    return OrjsonResponse(await search_user(db_session, caller.tenant, user_id, body, now=clock()))
+    meaning = await embed_query(embedders(caller.tenant), body.query)
+    async with pool.unit_of_work(caller.tenant) as db_session:
+        return OrjsonResponse(await search_user(db_session, caller.tenant, user_id, body, meaning, now=clock()))

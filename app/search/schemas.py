@@ -51,8 +51,11 @@ class ChatSearchIn(SearchIn):
 class Parts(BaseModel):
     """What a score is made of."""
 
-    vector: float = Field(description="How similar the meaning is; 0 in the mode `text`.")
-    text: float = Field(description="The words of the query, and similar words; 1 for the result with the best words.")
+    vector: float = Field(description="How similar the meaning of a message is: at most 0.5, and 0 in the mode `text`.")
+    text: float = Field(
+        description="The words of the query, and similar words: 1 for the result with the best words. In the mode "
+        "`hybrid` at most 0.5 for a message."
+    )
     importance: float = Field(description="What the importance adds, at most 0.05.")
     recency: float = Field(description="What its position in the chat adds: 0.03 at the end, less before.")
     neighbours: float = Field(
@@ -89,7 +92,8 @@ class SearchOut(BaseModel):
     """Search results."""
 
     mode: Literal["hybrid", "text"] = Field(
-        description="`text`: only words were compared. `hybrid`, with embeddings, does not occur in this version."
+        description="`hybrid`: words and, of messages, also the meaning was compared. `text`: only words were "
+        "compared, because no embedding model is configured, or it did not answer within 300 ms."
     )
     hits: list[HitOut] = Field(
         description="The results, best first. Fewer than the limit if their texts would exceed 4 MiB."

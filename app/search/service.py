@@ -8,19 +8,19 @@ from uuid import UUID
 
 import asyncpg
 
-from app.chats.characters import Characters, find_sole
+from app.chats.characters import word_spoken
 from app.kit.db import Connection
 from app.layers.layer import Layer
 from app.passages.keys import list_wanted
 from app.passages.words import list_patterns
 from app.search.choice import Hit
-from app.search.queries import MAX_MESSAGE_TOKENS, Question, Statements, list_candidates, write_search
-from app.search.ranking import Candidate, rank
+from app.search.queries import MAX_MESSAGE_TOKENS, QueryVector, Question, Statements, list_candidates, write_search
+from app.search.ranking import Candidate, find_similarities, rank
 
 MOST_CHARS_INLINE = 8_000
 """More text than this is ranked in a thread: it would hold up other requests for some milliseconds."""
 
-_statements: Statements | None = None  # of the layers that this process searches
+_statements: dict[bool, Statements] = {}  # of the layers that this process searches, by whether they have vectors
 
 
 class Searched(NamedTuple):
@@ -48,35 +48,30 @@ class Searched(NamedTuple):
 
 def search_layers(layers: Sequence[Layer]) -> None:
     """Search the texts of these layers in this process. Called by `app/registry.py`."""
-    global _statements
-    _statements = write_search(layers)
+    _statements.update(
+        {with_vectors: write_search(layers, with_vectors=with_vectors) for with_vectors in (False, True)}
+    )
 
 
-def statements_in_use() -> Statements:
+def statements_in_use(*, with_vectors: bool = False) -> Statements:
     """Return the SQL statements of searches. Raises RuntimeError if no layers are registered yet."""
-    if _statements is None:
+    if not _statements:
         raise RuntimeError("no layers are registered for searches: import app.registry first")
-    return _statements
+    return _statements[with_vectors]
 
 
-def name_speakers(characters: Characters, user_name: str | None) -> dict[str, str]:
-    """Return the names of the speakers of messages without a name, by role."""
-    return {
-        "user": " ".join((user_name or "").split()) or "User",
-        "assistant": find_sole(characters) or "Assistant",
-        "narrator": "Narrator",
-    }
-
-
-async def search(connection: Connection, line: Searched, terms: Sequence[str], *, now: datetime) -> list[Hit]:
-    """Return the texts of a line that have one of the terms or a similar word, best first."""
-    return await rank_found(await find(connection, line, terms, now=now), line, terms)
+async def search(
+    connection: Connection, line: Searched, terms: Sequence[str], meaning: QueryVector | None = None, *, now: datetime
+) -> list[Hit]:
+    """Return the texts of a line that have one of the terms, a similar word or a similar meaning, best first."""
+    return await rank_found(await find(connection, line, terms, meaning, now=now), line, terms)
 
 
 async def find(
     connection: Connection,
     line: Searched,
     terms: Sequence[str],
+    meaning: QueryVector | None = None,
     *,
     now: datetime,
     kinds_left_out: Sequence[str] = (),
@@ -85,8 +80,9 @@ async def find(
 ) -> list[asyncpg.Record]:
     """Return the texts of a line that may have one of the terms or a similar word, for `rank_found`.
 
-    Messages of the history are not searched. `kinds_left_out` and `left_out` are kinds and sources that are not
-    searched either, nor are messages with more than `most_tokens`.
+    With `meaning`, messages with a similar meaning are returned, too. Messages of the history are not searched.
+    `kinds_left_out` and `left_out` are kinds and sources that are not searched either, nor are messages with more than
+    `most_tokens`.
     """
     question = Question(
         line.chat_key,
@@ -100,8 +96,8 @@ async def find(
         left_out,
         min(most_tokens, MAX_MESSAGE_TOKENS),
     )
-    used = statements_in_use()
-    return await list_candidates(connection, used.own_recall if line.only_chat else used.recall, question)
+    used = statements_in_use(with_vectors=meaning is not None)
+    return await list_candidates(connection, used.own_recall if line.only_chat else used.recall, question, meaning)
 
 
 async def rank_found(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) -> list[Hit]:
@@ -115,6 +111,7 @@ def _rank(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) 
     if not rows:
         return []
     found = {row["source"]: (row, word_spoken(row["text"], row["role"], row["name"], line.speakers)) for row in rows}
+    similarities = find_similarities((row["source"], row["similarity"]) for row in rows)
     candidates = [
         Candidate(
             source,
@@ -123,6 +120,7 @@ def _rank(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) 
             row["last_seq"],
             row["last_seq"] / line.head_seq if line.head_seq else 0.0,
             line.line_id if row["role"] else None,
+            similarities.get(source),
         )
         for source, (row, text) in found.items()
     ]
@@ -132,11 +130,3 @@ def _rank(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) 
         row, text = found[one.source]
         hits.append(Hit(one.source, text, row["category"], row["first_seq"], row["last_seq"], one.score, one.parts))
     return hits
-
-
-def word_spoken(text: str, role: str | None, name: str | None, speakers: Mapping[str, str]) -> str:
-    """Return a text, that of a message (which has a role) with its speaker."""
-    if role is None:
-        return text
-    speaker = " ".join((name or "").split()) or speakers.get(role, role)
-    return f"{speaker}: {text}"

@@ -6,14 +6,16 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.chats.characters import name_speakers
 from app.chats.service import get_line
 from app.kit.wire import Text
 from app.layers.tool import Answer, Tool, ToolCall, read
 from app.memories.book import MemoryView, list_sources_by_id, view_chat
 from app.passages.words import find_terms
 from app.search.choice import Hit
+from app.search.meaning import embed_query
 from app.search.queries import list_message_ids
-from app.search.service import Searched, name_speakers, search
+from app.search.service import Searched, search
 
 KIND = "memory"
 
@@ -44,7 +46,8 @@ async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
         name_speakers(chat.characters, chat.user_name),
         only_chat=call.ref.only_chat,
     )
-    hits = (await search(db_session.raw, searched, terms, now=call.now))[: arguments.limit]
+    meaning = await embed_query(call.embedder, arguments.query)
+    hits = (await search(db_session.raw, searched, terms, meaning, now=call.now))[: arguments.limit]
     if not hits:
         words = " ".join(arguments.query.split())
         return read(f"Nothing was found for “{words}”. Try other words. Do not claim to remember it.")

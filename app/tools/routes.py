@@ -155,7 +155,9 @@ async def _call_tool(request: Request) -> Response:
         tool = toolbox.get_tool(state.layers, name)
         arguments = await _read_arguments(request, tool)
         async with state.database.unit_of_work(ref.tenant, ref.key) as db_session:
-            answer = await tool.run(ToolCall(db_session, ref, query.character, now, query.target), arguments)
+            embedder = state.embedder_of(ref.tenant)
+            call = ToolCall(db_session, ref, query.character, now, query.target, embedder)
+            answer = await tool.run(call, arguments)
             await calls.record(db_session, ref, given, answer)
     except AppError as error:
         await calls.record_refusal(state.database, ref, given, error)

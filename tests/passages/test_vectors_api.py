@@ -1,0 +1,278 @@
+"""Messages are found by their meaning, as they stand on the line."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from app.dispatcher import Dispatcher
+from app.embeddings.client import EmbeddingClient
+from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.ids import chat_key
+from app.kit.job_context import JobContext
+from app.kit.settings import Settings
+from app.local.running import Urls
+from app.main import create_app
+from app.passages.reindex import embed_all
+from app.registry import LAYERS
+from tests.background import settle
+from tests.conftest import SETTLE_S, client_of
+from tests.facts.asking import begin
+from tests.scripted_embeddings import ScriptedEmbeddings, embeds
+from tests.scripted_model import Reply, Request
+from tests.search.finding import message
+from tests.talk import Json, add_swipe, append, context, cut_off, edit, ok, select_swipe, soft_delete
+
+CHAT = "/v1/chats/c"
+
+SUBJECTS = (("ship", "vessel", "ferry"), ("cat", "kitten", "purrs"), ("bread", "loaf", "oven"))
+"""Words that the scripted model gives the same meaning."""
+
+
+def mean(request: Request) -> Reply:
+    """A vector with the share of each subject, and of all other words."""
+    vectors = []
+    for text in request["input"]:
+        shares = [float(sum(word in text.lower() for word in words)) for words in SUBJECTS]
+        vectors.append([*shares, 0.2])
+    return embeds(vectors, tokens=1)
+
+
+@pytest.fixture
+async def model(database: Database) -> AsyncIterator[ScriptedEmbeddings]:
+    """The embedding model; the database knows no other one."""
+    async with database.raw() as connection:
+        await connection.execute("TRUNCATE embedding_models, vectors")
+    async with ScriptedEmbeddings(dimension=4) as server:
+        server.otherwise = mean
+        yield server
+    async with database.raw() as connection:
+        await connection.execute("TRUNCATE embedding_models, vectors")
+
+
+@pytest.fixture
+async def api(
+    database_url: str, servers: Urls, clock: SteppedClock, model: ScriptedEmbeddings, key: str
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of an application with this model."""
+    app = create_app(
+        Settings(
+            database_url=database_url,
+            redis_url=servers.redis_url,
+            settle_s=SETTLE_S,
+            embeddings_base_url=model.base_url,
+            embeddings_model="scripted",
+            _env_file=None,
+        ),
+        clock=clock,
+    )
+    async with client_of(app, key) as client:
+        yield client
+    state = app.state
+    for one in (state.rate_limiter, state.recall_memory, state.notifier, state.database):
+        await one.close()
+    await state.embedder.aclose()
+
+
+@pytest.fixture
+async def dispatcher(
+    database: Database, clock: SteppedClock, model: ScriptedEmbeddings, nothing_due: None
+) -> AsyncIterator[Dispatcher]:
+    """A worker's loop with this model."""
+    embedder = EmbeddingClient(model.base_url, "scripted", max_attempts=1)
+    yield Dispatcher(JobContext(database, clock, embedder=embedder), LAYERS, slots=8, poll_s=30)
+    await embedder.aclose()
+
+
+@pytest.fixture
+async def story(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
+    """Seven messages: m1 is about a ship, m2 about a cat, the others about nothing."""
+    await begin(api, memos={"enabled": False})
+    await append(api, [message(1, "The vessel leaves at noon."), message(2, "My kitten purrs."), *rest(3, 7)])
+    await settle(dispatcher, clock)
+
+
+def rest(first: int, last: int) -> list[Json]:
+    return [message(n, f"We talk on, day {n}.") for n in range(first, last + 1)]
+
+
+async def search(api: httpx.AsyncClient, query: str, **more: object) -> Json:
+    return ok(await api.post(f"{CHAT}/memories/search", json={"query": query, **more}), 200)
+
+
+async def find_best(api: httpx.AsyncClient, query: str) -> str:
+    """The best result of a search that compares meanings."""
+    answer = await search(api, query)
+    assert answer["mode"] == "hybrid"
+    return str(answer["hits"][0]["id"])
+
+
+async def count_vectors(database: Database, tenant: str, chat: str = "c") -> int:
+    async with database.raw() as connection:
+        query = "SELECT count(*) FROM vectors WHERE chat_key = $1"
+        return int(await connection.fetchval(query, chat_key(tenant, chat)))
+
+
+@pytest.mark.usefixtures("story")
+async def test_a_message_is_found_by_its_meaning(api: httpx.AsyncClient) -> None:
+    (best, *_) = (await search(api, "Which ferry?"))["hits"]
+    assert (best["id"], best["kind"]) == ("m1", "message")
+    assert best["parts"]["vector"] == pytest.approx(0.5)
+    assert best["parts"]["text"] == 0
+    assert best["score"] == pytest.approx(sum(best["parts"].values()))
+    assert await find_best(api, "a cat") == "m2"
+
+
+@pytest.mark.usefixtures("story")
+async def test_words_and_meaning_add_up(api: httpx.AsyncClient) -> None:
+    (best, *_) = (await search(api, "The vessel"))["hits"]
+    assert best["id"] == "m1"
+    assert (best["parts"]["text"], best["parts"]["vector"]) == (0.5, pytest.approx(0.5))
+
+
+@pytest.mark.usefixtures("story")
+async def test_a_query_without_a_word_to_look_up_is_answered(api: httpx.AsyncClient) -> None:
+    assert (await search(api, "?!"))["mode"] == "hybrid"
+
+
+@pytest.mark.usefixtures("story")
+async def test_an_edit_is_found_by_its_new_meaning(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await edit(api, "m1", content="The loaf is warm.")
+    found = (await search(api, "Which ferry?"))["hits"]
+    assert all(hit["id"] != "m1" for hit in found), "the vector of the former text is not compared"
+    await settle(dispatcher, clock)
+    assert await find_best(api, "bread") == "m1"
+    assert await count_vectors(database, tenant) == 7
+
+
+@pytest.mark.usefixtures("story")
+async def test_a_swipe_back_needs_no_new_vector(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedEmbeddings
+) -> None:
+    await add_swipe(api, "m2", "The bread burns.")
+    await select_swipe(api, "m2", 0)
+    asked = len(model.requests)
+    assert await find_best(api, "a cat") == "m2"
+    await settle(dispatcher, clock)
+    assert await find_best(api, "a cat") == "m2"
+    assert [request["input"] for request in model.requests[asked:]] == [["a cat"], ["a cat"]]
+
+
+@pytest.mark.usefixtures("story")
+async def test_a_deleted_message_is_not_found_by_its_meaning(api: httpx.AsyncClient) -> None:
+    await soft_delete(api, "m1")
+    assert all(hit["id"] != "m1" for hit in (await search(api, "Which ferry?"))["hits"])
+
+
+@pytest.mark.usefixtures("story")
+async def test_a_restored_line_has_its_vectors(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    ok(await api.post(f"{CHAT}/checkpoints", json={"name": "before"}), 201)
+    await cut_off(api, 1)
+    await append(api, [message(20, "The oven is cold.")])
+    await settle(dispatcher, clock)
+    assert all(hit["id"] == "m20" for hit in (await search(api, "Which ferry?"))["hits"])
+    ok(await api.post(f"{CHAT}/checkpoints/before/restore"), 201)
+    assert await find_best(api, "Which ferry?") == "m1"
+    ok(await api.delete(CHAT), 204)
+    assert await count_vectors(database, tenant) == 0
+
+
+async def test_a_long_message_is_found_by_each_part(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await begin(api, memos={"enabled": False})
+    long = f"{'We walk along the shore and say little. ' * 120} The kitten sleeps. {'Then it rains again. ' * 120}"
+    await append(api, [message(1, long), message(2, "The vessel leaves."), *rest(3, 4)])
+    await settle(dispatcher, clock)
+    assert await count_vectors(database, tenant) > 6
+    found = (await search(api, "a cat", limit=100))["hits"]
+    assert found[0]["id"] == "m1"
+    assert len({hit["id"] for hit in found}) == len(found)
+
+
+@pytest.mark.usefixtures("story")
+async def test_without_an_answer_of_the_model_words_are_compared(
+    api: httpx.AsyncClient, model: ScriptedEmbeddings
+) -> None:
+    gate = model.hold()
+    answer = await search(api, "The vessel")
+    gate.release()
+    assert answer["mode"] == "text"
+    assert [hit["id"] for hit in answer["hits"]] == ["m1"]
+
+
+@pytest.mark.usefixtures("story")
+async def test_recall_finds_what_has_the_same_meaning(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    history = {"keep_messages": 2, "grow_messages": 0, "edges": "every_message"}
+    ok(await api.put(CHAT, json={"settings": {"memos": {"enabled": False}, "history": history}}), 200)
+    await append(api, rest(8, 12))
+    await settle(dispatcher, clock)
+    recalled = (await context(api, recall="auto", query="Which ferry?"))["recalled"]
+    assert recalled[0]["id"] == "m1"
+    assert recalled[0]["parts"]["vector"] == pytest.approx(0.5)
+
+
+@pytest.mark.usefixtures("story")
+async def test_a_character_searches_by_meaning_too(api: httpx.AsyncClient, dispatcher: Dispatcher) -> None:
+    history = {"keep_messages": 2, "grow_messages": 0, "edges": "every_message"}
+    ok(await api.put(CHAT, json={"settings": {"memos": {"enabled": False}, "history": history}}), 200)
+    await append(api, rest(8, 12))
+    answer = ok(await api.post(f"{CHAT}/tools/memory_search", json={"query": "that ferry"}), 200)
+    assert "The vessel leaves at noon." in answer["result"].splitlines()[1]
+
+
+async def test_chats_that_permit_it_are_searched_by_meaning_together(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    settings = {"memos": {"enabled": False}, "search": {"across_chats": True}}
+    for chat, text in (("a", "The vessel leaves."), ("b", "My kitten purrs."), ("other", "A ferry, a ship, a vessel.")):
+        user = "nell" if chat == "other" else "mira"
+        ok(await api.put(f"/v1/chats/{chat}", json={"user_id": user, "settings": settings}), 201)
+        await append(api, [message(1, text)], chat)
+    await settle(dispatcher, clock)
+    answer = ok(await api.post("/v1/users/mira/memories/search", json={"query": "Which ferry?"}), 200)
+    assert answer["mode"] == "hybrid"
+    assert [hit["chat_id"] for hit in answer["hits"]] == ["a", "b"]
+
+
+@pytest.mark.usefixtures("story")
+async def test_another_model_gets_vectors_of_its_own(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    async with database.raw() as connection:
+        await connection.execute("UPDATE embedding_models SET name = 'former', is_current = false")
+    assert (await search(api, "Which ferry?"))["hits"] == []
+    await append(api, rest(8, 8))
+    await settle(dispatcher, clock)
+    assert await count_vectors(database, tenant) == 8
+    assert await find_best(api, "Which ferry?") == "m1"
+
+
+async def test_a_reindex_gives_vectors_to_chats_of_before(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+    model: ScriptedEmbeddings,
+) -> None:
+    await begin(api, memos={"enabled": False})
+    await append(api, [message(1, "The vessel leaves at noon."), *rest(2, 4)])
+    async with database.raw() as connection:
+        await connection.execute("DELETE FROM work")
+    await settle(dispatcher, clock)
+    assert await count_vectors(database, tenant) == 0
+    assert await embed_all(database, clock) >= 1
+    await settle(dispatcher, clock)
+    assert await find_best(api, "Which ferry?") == "m1"
+    asked = len(model.requests)
+    await embed_all(database, clock)
+    await settle(dispatcher, clock)
+    assert len(model.requests) == asked, "texts keep their vectors"
