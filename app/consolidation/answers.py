@@ -92,7 +92,7 @@ def profile_for(seqs: Sequence[int]) -> Profile[list[Learnt]]:
         read=lambda answer, _material: parse_learnt(answer, seqs),
         read_cut_off=lambda answer, _material: parse_cut_off(answer, seqs),
         text=lambda learnt: "\n".join(one.content for one in learnt if one.kind == "memory") or None,
-        may_quote=True,  # a memory can be what somebody said
+        may_quote=True,  # a memory can quote a statement
     )
 
 

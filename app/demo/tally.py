@@ -14,7 +14,7 @@ Listed = Mapping[str, Any]
 
 
 class Outcome(NamedTuple):
-    """What became of the texts of a layer.
+    """The numbers of texts of a layer, by how they were made.
 
     Attributes:
         made: How many the model wrote.

@@ -1,1 +1,1 @@
-"""The checks of `memobook doctor`: each says what is wrong with one part of the service, and what to do."""
+"""The checks of `memobook doctor`: each reports the faults of one part of the service, and what to do about them."""

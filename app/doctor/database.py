@@ -10,7 +10,7 @@ TESTED_VERSION: Final = 18
 """The major version of PostgreSQL that the tests run against."""
 
 _EXTENSIONS: Final = ["vector", "pg_trgm"]
-"""Extensions to be named if they are there. The schema uses only `vector`."""
+"""Extensions that the report names if they are installed. The schema uses only `vector`."""
 
 
 def judge_unavailable(error: Unavailable) -> Finding:

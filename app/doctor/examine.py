@@ -23,14 +23,14 @@ from app.worker import make_model
 
 STATEMENT_S: Final = 5.0
 MODEL_S: Final = 30.0
-"""The longest time that the model is waited for."""
+"""The longest wait for an answer of the model."""
 
 Check = Callable[[Connection], Awaitable[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the parts of an installation are.
+    """The locations of the parts of an installation.
 
     Attributes:
         database_url: The database for SQLAlchemy, or None if none is known.
@@ -47,7 +47,7 @@ class Place:
 
 
 async def examine(settings: Settings, place: Place, clock: Clock) -> list[Finding]:
-    """Run all checks, in the order in which their faults are best mended. Changes nothing."""
+    """Run all checks, in the order in which their faults should be corrected. Changes nothing."""
     found = [Finding("settings", "ok", "The settings are valid.")]
     found += await _examine_database(settings, place, clock)
     found.insert(_index_of(found, "worker"), await check_redis(place.redis_url))
@@ -95,7 +95,7 @@ async def _examine_database(settings: Settings, place: Place, clock: Clock) -> l
 
 
 async def _run(name: str, check: Check, connection: Connection) -> Finding:
-    """Run a check. What PostgreSQL refuses is a finding: a table or a permission is missing."""
+    """Run a check. An error of PostgreSQL becomes a finding, because a table or a permission is missing."""
     try:
         return await check(connection)
     except asyncpg.UndefinedTableError:

@@ -1,4 +1,4 @@
-"""Moves the anchor: reads what a decision needs, asks the layers what they cover, and changes the head.
+"""Moves the anchor: reads the data for a decision, asks the layers for their coverage, and changes the head.
 
 The decisions themselves are in `cut.py`.
 """
@@ -85,7 +85,7 @@ async def cut_at_break(
     """Cut the history to `keep_messages` where a session ended; return the cut, or None.
 
     The messages from `session_seq` on, those of the new session, do not count. If the layers do not cover the old text
-    yet, what is missing is scheduled, and the cut is decided on again when a job ends.
+    yet, the missing work is scheduled, and the cut is decided on again when a job ends.
     """
     decision = await _decide_session(db_session, head, session_seq, layers)
     match decision:
@@ -110,7 +110,7 @@ def forget_break(head: Head, from_seq: int) -> None:
 async def settle_anchor(
     db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, by_scenes: bool = False, now: datetime
 ) -> Cut | Skip | None:
-    """Move the anchor to where it belongs after messages were removed, hidden or un-hidden; return how it moved.
+    """Correct the anchor after messages were removed, hidden or un-hidden; return how it moved.
 
     If too few messages are left after the anchor, it moves back until enough are sent. It also moves forward past
     messages that scenes hide, so that the memories that cover them can enter the prompt. `by_scenes`: whether any of
@@ -216,7 +216,7 @@ async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[Cover
 async def _await(
     db_session: DbSession, head: Head, decision: Wait, layers: Sequence[CoveringLayer], now: datetime
 ) -> None:
-    """Schedule what a cut waits for; if a layer cannot make that, the next append decides on the cut again."""
+    """Schedule the coverage that a cut waits for; if a layer cannot make it, the next append decides again."""
     match decision:
         case AwaitCoverage(target):
             _wait(head, waits=await _request_coverage(db_session, head, target, layers, now))
@@ -229,7 +229,7 @@ async def _await(
 async def _request_coverage(
     db_session: DbSession, head: Head, target: int, layers: Sequence[CoveringLayer], now: datetime
 ) -> bool:
-    """Schedule what a cut to `target` waits for; return False if a layer cannot make it."""
+    """Schedule the coverage that a cut to `target` waits for; return False if a layer cannot make it."""
     return all([await layer.request_coverage(db_session, head, target - 1, now=now) for layer in layers])
 
 

@@ -1,10 +1,10 @@
 """Decides when the history is cut, and where. Pure.
 
-A window that slides with every message changes the prompt's prefix every turn, so all of it is paid for every turn.
+A window that slides with every message changes the prompt's prefix every turn, so the provider could cache none of it.
 Instead, the history grows from its anchor for a while. It is then cut in one step, at an edge, and only when the layers
-cover the old text. Only a history of `max_messages` or more is cut without that.
+cover the old text. A history of `max_messages` messages or more is cut even if they do not.
 
-`anchor.py` reads what a decision needs and applies it.
+`anchor.py` reads the data for a decision and applies the decision.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,7 +70,7 @@ class CutCursor:
 
     Attributes:
         recheck_messages: See AwaitEdge.
-        session_seq: The seq at which the session begins whose break waits for a cut; None if none waits.
+        session_seq: If the cut at the break of a session waits, the seq at which the next session begins; else None.
 
     """
 
@@ -115,13 +115,13 @@ class CutRules:
 
 @dataclass(frozen=True)
 class History:
-    """The messages that are sent, and what decides on a cut of them.
+    """The messages that are sent, and the data that decide on a cut of them.
 
     Attributes:
         rules: The settings.
-        from_seq: The seq at which the history begins, usually the anchor. A cut is after it.
+        from_seq: The seq at which the history begins, usually the anchor. A cut goes to a later seq.
         sent: The messages, in seq order.
-        edges: The seqs at which a cut may fall, in any order.
+        edges: The seqs at which the history may begin after a cut, in any order.
         uncounted: How many of the newest messages do not count towards `keep_messages`; a cut leaves them as well.
 
     """
@@ -205,7 +205,7 @@ def decide_full(history: History, covered_seq: int | None) -> Cut | Wait:
 
 
 def decide_wait(history: History, covered_seq: int | None) -> Wait:
-    """Decide what a full history that is not cut now waits for. `covered_seq` is as in `can_cut`."""
+    """Return the wait of a full history that is not cut now. `covered_seq` is as in `can_cut`."""
     if history.target is None:
         return AwaitEdge(history.recheck_messages) if history.rules.layers_add_edges else AwaitAppend()
     is_covered = history.find_covered_target(covered_seq) is not None

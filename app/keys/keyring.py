@@ -33,7 +33,7 @@ OPEN_TTL_S: Final = 1.0
 MAX_ENTRIES: Final = 10_000
 
 SEEN_TTL_S: Final = 3_600.0
-"""For how long a key that was valid is looked up before the keys of strangers."""
+"""For how long after a valid lookup a key is looked up before unknown keys."""
 
 STRANGERS: Final = "?"
 """The tenant whose share of connections lookups of unknown keys use; no tenant can have this name."""

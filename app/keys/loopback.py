@@ -1,9 +1,9 @@
 """Checks whether a request comes from a user of this machine. Pure.
 
-While no key exists, every request that reaches the service is trusted. Requests are therefore rejected if they come
-from another machine (the peer's address), through a proxy (forwarding headers, or HTTP/1.0, which
-nginx uses by default, without such headers), or from a web page in a browser on this machine. A page's request has the
-page's host in `Host` after DNS rebinding, or in `Origin` if it is cross-site.
+While no key exists, every request that is accepted is trusted. So requests are rejected if they come from another
+machine (the peer's address), through a proxy (forwarding headers, or HTTP/1.0, which nginx uses by default, without
+such headers), or from a web page in a browser on this machine. The request of a page has the page's host in `Host`
+after DNS rebinding, or in `Origin` if it is cross-site.
 """
 
 import re

@@ -25,7 +25,7 @@ REDIS_S: Final = 0.25
 """How long a request waits for Redis."""
 
 AWAY_S: Final = 5.0
-"""How long Redis is not asked after it has failed."""
+"""For this long after a failure of Redis, this process uses its own buckets."""
 
 MAX_ENTRIES: Final = 100_000
 _CONNECTIONS: Final = 16
@@ -51,7 +51,7 @@ class RateLimiter:
         key: The rate of each key; None for no limit.
         token: The rate of each holder of tokens: all tokens of a key for one user or chat count together, so that a
             new token brings no new requests. None for no limit.
-        redis_url: Where the buckets are that all processes share; None to use buckets of this process only.
+        redis_url: The Redis with the buckets that all processes share; None to use only buckets of this process.
 
     """
 
@@ -101,7 +101,7 @@ class RateLimiter:
         return self._local.take(name, rate, now.timestamp())
 
     def _note_failure(self, error: Exception, now: datetime) -> None:
-        """Do not ask Redis for a while; log it if Redis answered before."""
+        """Stop using Redis for a while; log the failure if Redis answered before."""
         self._away_until = now + timedelta(seconds=AWAY_S)
         self._failures += 1
         if not self._is_down:

@@ -63,7 +63,7 @@ _ROLLBACK_S = 5.0
 """Longer than the server needs to end a cancelled statement."""
 
 _MAX_STATEMENT_BYTES = 65_536
-"""Longer statements are prepared and planned each time. asyncpg's default of 15 KiB is less than a context's has."""
+"""Longer statements are prepared and planned each time. asyncpg's default of 15 KiB is too small for a context."""
 
 _SESSION_SETTINGS = {
     "application_name": "memobook",

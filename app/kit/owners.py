@@ -9,7 +9,7 @@ NO_LINE = UUID(int=0)
 """The `line_id` of everything that belongs to a user or a tenant."""
 
 CHAT_WIDE = UUID(int=1)
-"""The `line_id` of what belongs to a whole chat and not to one of its lines."""
+"""The `line_id` of rows that belong to a whole chat and not to one of its lines."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Fragments of SQL that hold PostgreSQL's planner to one plan. Pure.
+"""Fragments of SQL that make PostgreSQL's planner choose a certain plan. Pure.
 
 PostgreSQL has no statistics of a line that was just created. The planner then assumes a single row: it may read the
 whole line for each key that is looked up, or choose any index that begins with the same columns.

@@ -164,7 +164,7 @@ async def revive_transient(db_session: DbSession, owner: Owner, *, now: datetime
 
 _STUCK = """failed_at IS NULL AND run_after > $1 AND run_after < 'infinity'
     AND first_due_at > $1::timestamptz + interval '1 second'"""
-"""Items whose `first_due_at` is in the future: the clock that wrote it was ahead, or ours was set back since."""
+"""Items whose `first_due_at` is in the future, because the clock that wrote it was ahead, or ours was set back."""
 
 
 async def list_stuck(connection: Connection, *, now: datetime, limit: int = 500) -> list[Owner]:
@@ -184,7 +184,7 @@ async def list_stuck(connection: Connection, *, now: datetime, limit: int = 500)
 async def hasten(db_session: DbSession, owner: Owner, *, now: datetime) -> list[str]:
     """Make the stuck items of an owner ripe and return their layers. Skips locked items.
 
-    An item is stuck if a clock that is ahead of `now` has set its times: it would wait until `now` is as late.
+    An item is stuck if its times were set by a clock that is ahead of `now`: it would wait longer than intended.
     """
     hastened = await db_session.raw.fetch(
         f"""

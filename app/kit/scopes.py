@@ -36,7 +36,7 @@ _READ = """
 class Scope(Table):
     """The revision of a user or a tenant. The row is created by the first change and erased with its owner.
 
-    `known` is what contexts read of the owner's live statements, by the layer's name (`app/knowledge/cache.py`).
+    `known` has the owner's live statements as contexts read them, by the layer's name (`app/knowledge/cache.py`).
 
     The primary key has the form of all owner tables, but rows never belong to a line: `line_id` is `NO_LINE`.
     """
@@ -89,7 +89,7 @@ def raise_scope_of(db_session: DbSession, key: UUID, *, is_tenant: bool) -> int:
 async def lock_scope_of(db_session: DbSession, key: UUID) -> None:
     """Lock the row of a user or a tenant, given its key, until the transaction ends.
 
-    For data that is read in order to change it. Lock a chat before, and a user before a tenant.
+    Used if data is read in order to be changed. Lock a chat before a user, and a user before a tenant.
     """
     await db_session.raw.execute(_LOCK, key, NO_LINE)
 

@@ -52,7 +52,7 @@ class WorkItem(Table):
     `first_due_at` is when the item began to wait: when it was first scheduled, when its last attempt failed, or when it
     was made due again.
     `user_id` is set if the owner is a user. `refusals` are the model's answers that were refused since the item became
-    due for its current reason. `progress` is what the attempts since then have made, for the next attempt.
+    due for its current reason. `progress` has the parts that the attempts since then have finished, for the next one.
     """
 
     __tablename__ = "work"
@@ -140,7 +140,7 @@ async def schedule(
     - The settle time starts again, but the item ripens at most 30 s (MAX_WAIT_S) after `first_due_at`.
     - A new payload replaces the old one. Without a new payload the old one stays.
     - The lease is cleared, because the source has changed. A worker that holds it cannot save its result.
-    - The attempts start at zero. The refused answers are forgotten, and what the attempts have made is dropped.
+    - The attempts start at zero. The refused answers and the finished parts of former attempts are dropped.
 
     An item that has failed for good is replaced, including its payload and the time it was first scheduled. If
     `parked`, the items are parked at once, like all others of their owner.

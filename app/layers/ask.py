@@ -84,7 +84,7 @@ class Inquiry:
 
     @property
     def complaint(self) -> str | None:
-        """What was wrong with the last answer, or None if it was accepted or there was none."""
+        """The fault of the last answer, or None if it was accepted or there was none."""
         return self._complaint
 
     def check(self) -> None:
@@ -130,7 +130,7 @@ async def ask_model(
         inquiry: The model, and the refused answers of the work item.
         build: Builds the request.
         profile: How the answer is read and judged.
-        material: What the answer is made from.
+        material: The texts that the answer is made from.
         answer_tokens: The maximum length of the answer, unless the deployment sets another. The request may use the
             rest of the model's context.
         temperature: The usual sampling temperature, unless the deployment sets one, which then holds for all requests;
@@ -181,7 +181,7 @@ def _judge(
 
 
 def _build(build: BuildRequest, budget_tokens: int, complaint: str | None) -> list[ChatMessage]:
-    """Return a request that ends with what was wrong with the answer before. Raises DoesNotFit."""
+    """Return a request that ends with the fault of the answer before. Raises DoesNotFit."""
     if complaint is None:
         return build(budget_tokens)
     added = (

@@ -1,4 +1,4 @@
-"""What a layer contributes to a context: items of named segments. Pure.
+"""The contribution of a layer to a context: items of named segments. Pure.
 
 A segment has a heading and items from one or several layers. A layer decides where the segment goes, in which order its
 items are, which of them exceed its own budget, and which are trimmed together to fit `max_tokens`. `app.context` does
@@ -66,7 +66,7 @@ class Item(NamedTuple):
     Attributes:
         text: The text that the model reads.
         tokens: o200k tokens of `text`.
-        sources: What it was made from: `memo:…`, `summary:3`.
+        sources: The sources of the text: `memo:…`, `summary:3`.
         name: Its name in `omitted` if the layer's budget leaves it out.
         group: The group that it is trimmed with. Items without a group are trimmed together, after the groups of the
             segment. Unpinned items are trimmed before pinned ones. If no item has a group and all or none are pinned,

@@ -112,7 +112,7 @@ class Rehashed(Generic[Of]):
 
     @property
     def is_valid(self) -> bool:
-        """Whether the content of the range is still what the row was made from."""
+        """Whether the row was made from the current content of the range."""
         return self.current_hash == self.row.source_hash
 
 

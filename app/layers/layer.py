@@ -86,7 +86,7 @@ async def _erase_nothing_else(_db_session: DbSession, _event: OwnerErased, *, no
 
 
 async def _ignore_line(_db_session: DbSession, _event: CurrentLineReplaced) -> None:
-    """Do nothing, because no other chat shows anything of the layer's rows."""
+    """Do nothing, because contexts of other chats contain no rows of the layer."""
 
 
 async def _keep_cache(_db_session: DbSession, _head: Head) -> None:
@@ -123,8 +123,8 @@ class Layer:
         on_rename: A character has a new name: store it wherever the layer stores the name, except in `filters`.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
-        on_line_replaced: Another line of the chat became the current one: raise the revisions of those whose other
-            chats show something of it.
+        on_line_replaced: Another line of the chat became the current one: raise the revisions of the users or tenants
+            in whose other chats contexts contain rows of the layer.
         on_session: A session ended, by hand or in the append that is being handled: schedule work that is due then.
             The history is cut afterwards.
         end_sessions: (db_session, event) → the sessions that end before one of the appended messages, in order. Called
@@ -157,8 +157,8 @@ class Layer:
             that cannot be stored on the row; its value is `View.queried`. `b.seq` is `View.before_seq`, or NULL.
         current_query: The subquery for contexts of the current line that are not before a message, if another one is
             faster than `context_query` there; its value has to lead to the same contribution.
-        own_query: What replaces `context_query` for a caller who sees only the chat itself; needed only if the query
-            names a wider scope otherwise than by `OWNERS_OF_CHAT` (`app/knowledge/liveness.py`).
+        own_query: The query that replaces `context_query` for a caller who sees only the chat itself; needed only if
+            `context_query` selects wider scopes without `OWNERS_OF_CHAT` (`app/knowledge/liveness.py`).
         queried_if: An SQL condition on `c`, cheaper than the query, that is true if `current_query` may find something.
             Where it is not, contexts of the current line do without the query, and `View.queried` is None.
         changes_with: If what `current_query` finds depends only on the line, its user and its tenant, the names of the

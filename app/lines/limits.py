@@ -15,7 +15,7 @@ class LineLimits:
     Attributes:
         lines: The maximum number of lines that are not checkpoints, the current one included.
         checkpoints: The maximum number of checkpoints.
-        replaced: How many of the lines that re-imports replaced a re-import keeps.
+        replaced: How many lines that re-imports replaced are kept: the newest ones.
 
     """
 

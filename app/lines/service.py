@@ -44,7 +44,7 @@ from app.lines.queries import LineRow
 CHECKPOINT = "checkpoint"
 
 MOST_PRUNED = 4
-"""How many lines a re-import deletes at most; it makes one. More are left only after the setting was lowered."""
+"""The most lines that a re-import deletes; it adds one. So a chat exceeds the limit only after this was lowered."""
 
 
 async def make_checkpoint(
@@ -251,7 +251,7 @@ async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int
 async def truncate_copy(db_session: DbSession, line: Line, until_seq: int, *, now: datetime) -> Head:
     """Recount a copy that ends at `until_seq` and return its head.
 
-    The deferred `LineTruncated` then reopens what extends beyond the end and moves the anchor back.
+    The deferred `LineTruncated` then reopens the rows that extend beyond the end, and moves the anchor back.
     """
     head = await lock_line(db_session, *line)
     if head is None:

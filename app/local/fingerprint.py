@@ -1,4 +1,4 @@
-"""What a database contains, in a form in which two databases can be compared."""
+"""Describes the content of a database in a form in which two databases can be compared."""
 
 from typing import TypeAlias
 

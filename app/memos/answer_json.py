@@ -61,7 +61,7 @@ def close_json(text: str) -> str | None:
 
 
 def _find_sentences(value: object, category: Category | None = None) -> list[str] | None:
-    """Return the tagged sentences in decoded JSON: [] if it states that there are none, None if it does neither."""
+    """Return the tagged sentences in decoded JSON; [] if it states that there are none; None if it has neither."""
     if value is None or value == []:
         return []
     if isinstance(value, str):

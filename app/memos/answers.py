@@ -63,7 +63,7 @@ MEMO_PROFILE = Profile(
     read=lambda answer, _material: parse_highlights(answer),
     read_cut_off=lambda answer, _material: parse_cut_off(answer),
     text=lambda highlights: "\n".join(highlight.text for highlight in highlights) or None,
-    may_quote=True,  # a highlight can be what somebody said
+    may_quote=True,  # a highlight can quote a statement
 )
 
 _PLACEHOLDER = re.compile(r"<[^<>]*>|[\[(][^\[\]()]*[\])]")

@@ -49,7 +49,7 @@ class MemoRequest:
         user_name: The user's name, if it is known.
         language: BCP 47, if the chat has one.
         instruction: A person's instruction for this one generation.
-        context: What helps the model to understand the batch.
+        context: Information that helps the model to understand the batch.
 
     """
 

@@ -163,7 +163,7 @@ async def insert_batches(
 ) -> list[UUID]:
     """Insert batches (one or more, in order), each with at least one eligible message, and schedule their memos.
 
-    `fresh` are the newest messages of the line; batches that contain no others are made without reading messages.
+    `fresh` are the newest messages of the line; for batches that contain only these, no messages are read.
 
     Return the ids of the memos.
     """

@@ -68,7 +68,7 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _So
 async def _read_context(
     db_session: DbSession, claimed: Claimed, source: Source, first_seq: int, filters: Filters
 ) -> MemoContext:
-    """Return what helps to understand the batch: two messages before it, times, and personas.
+    """Return the context of the batch: two messages before it, times, and personas.
 
     The filters of the batch apply to these messages, too: the model gets no message that is not to be summarised.
     """

@@ -131,7 +131,7 @@ MOST_PERSONA_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class MemoContext:
-    """What helps a model to understand a batch. It is not part of the batch, and no hash contains it.
+    """Information that helps a model to understand a batch. It is not part of the batch, and no hash contains it.
 
     Attributes:
         before: The last messages before the batch.
@@ -163,9 +163,9 @@ def memo_messages(
     """Return the request for the memo of `batch`.
 
     `language` is a name or a tag; None is the language of the messages. `instruction` is a person's wish for this one
-    request. `budget_tokens` limits both messages together; personas that do not fit into an eighth of the room are
-    left out, and so is what does not fit of the messages before the batch; the messages of the batch are shortened.
-    Raises DoesNotFit if nothing would be left of one of them.
+    request. `budget_tokens` limits both messages together. Personas that do not fit into an eighth of the room are left
+    out. The messages before the batch are shortened to their share of the room, and those of the batch to the rest.
+    Raises DoesNotFit if nothing would be left of a message of the batch.
     """
     about = {
         "characters": name_all(characters),

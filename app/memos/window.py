@@ -10,7 +10,7 @@ from app.summarising.times import to_local
 
 
 class Calendar(NamedTuple):
-    """What decides how dates are written.
+    """The data that decide how dates are written.
 
     Attributes:
         anchor_at: When the message at the anchor was sent; dates of other years are written with the year.

@@ -1,7 +1,7 @@
 """Removes time stamps of the service that a model imitated. Pure.
 
-With inline timestamps every message in a prompt begins with `[04/01 22:15] Sakura: `. Models imitate it: their replies
-begin with a stamp of their own. If this stamp were stored, the next prompt would contain two.
+With inline timestamps every message in a prompt begins with `[04/01 22:15] Sakura: `. Models imitate this, so their
+replies begin with a stamp of their own. If that stamp were stored, the next prompt would contain two.
 """
 
 import re

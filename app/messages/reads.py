@@ -185,7 +185,7 @@ async def list_sizes(
 async def list_range(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> list[RangeMessage]:
-    """Return what eligibility and hashes depend on, for the messages of a range (inclusive), even deleted ones."""
+    """Return the fields for eligibility and hashes of the messages of a range (inclusive), even deleted ones."""
     rows = await db_session.raw.fetch(_RANGE, chat_key, line_id, first_seq, last_seq)
     return [RangeMessage(*row) for row in rows]
 

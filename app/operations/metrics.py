@@ -56,7 +56,7 @@ def write_metrics(
         workers: The number of running workers.
         lateness_s: For how many seconds the oldest ripe work has waited for a worker.
         version: The version of the service.
-        gate: What happened to the requests of this process that waited for a chat or a connection.
+        gate: The counts of requests of this process that waited for a chat or a connection.
         waiting: How many of them wait now.
         rate_limited: Requests that this process refused because of a rate limit.
 

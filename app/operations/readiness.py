@@ -1,7 +1,7 @@
-"""Whether the service can serve requests, and whether memory is being made.
+"""Checks whether the service can serve requests, and whether memories are being made.
 
-The answer has to arrive while the database is frozen, too, so the checks have a time limit, and a check that exceeds it
-is left behind.
+The answer has to arrive even if the database is frozen. So the checks have a time limit, and a check that exceeds it is
+cancelled but not awaited.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseReport:
-    """What the database says.
+    """The state of the database and of the workers.
 
     Attributes:
         state: Whether it can be used.
@@ -51,7 +51,7 @@ class DatabaseReport:
 
 
 async def check_database(database: Database, *, now: datetime, limits: TokenLimits) -> DatabaseReport:
-    """Return what the database says within `CHECK_S`; `down` if it says nothing, `busy` if it cannot be asked."""
+    """Return the report; `down` if the database does not answer within `CHECK_S`, `busy` if no connection is free."""
     report = await _within(_ask(database, now, limits), CHECK_S)
     if report is None:
         return DatabaseReport("down")

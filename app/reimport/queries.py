@@ -95,7 +95,7 @@ _BRING_SOURCES = f"""
 
 
 async def list_existing(db_session: DbSession, head: Head) -> list[asyncpg.Record]:
-    """Return what a re-import may change of the line's messages, including deleted ones, in seq order."""
+    """Return the fields of the line's messages that a re-import may change, including deleted ones, in seq order."""
     return await db_session.raw.fetch(_STANDING, *head.line)
 
 

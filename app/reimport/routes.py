@@ -17,12 +17,12 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/messages", tags=["messages"], rou
 async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, clock: Now, limits: Limits) -> Response:
     """Replace the chat's messages with this list, changing only what differs.
 
-    Messages are matched by id; messages without an id are matched by role, name and text, in order. If a stored
-    message, and a sent one without an id, of the same role are between the same two matched messages, the service
-    treats them as one message whose text changed. Messages that differ are edited in place, missing messages are
-    deleted, and new messages at the end are appended. If a new text is one of the message's swipes, that swipe is
-    selected; swipes that the message does not have yet are added. If an optional field is left out, a matched message
-    keeps its value; null clears it.
+    Messages are matched by id; messages without an id are matched by role, name and text, in order. A stored message
+    and a sent message without an id count as one message whose text changed if they have the same role and are between
+    the same two matched messages. Messages that differ are edited in place, missing messages are deleted, and new
+    messages at the end are appended. If a new text is one of the message's swipes, that swipe is selected; swipes that
+    the message does not have yet are added. If an optional field is left out, a matched message keeps its value; null
+    clears it.
 
     If messages were inserted or reordered, a new line becomes current, and the former line can still be read. Of the
     lines that were replaced in this way, the newest `MEMOBOOK_KEPT_REPLACED_LINES` (20) are kept. Lines that a restore,

@@ -3,10 +3,10 @@
 `diff` matches the list with the line. In place, messages are edited, deleted, restored and appended. If the new text
 of a message is one of its swipes, that swipe is selected, and the text is not edited. If messages were inserted or
 reordered, a new line begins with the part that both have in common. Messages that moved keep their marks, swipes and
-revisions, and what people wrote about them moves too. The former line does not change.
+revisions, and the texts that people wrote about them move too. The former line does not change.
 
-The deferred events run in this order: what was derived from the cut-off end is dropped, what was derived from changed
-messages is marked as stale, then the appended messages fill batches. By then the head includes all changes.
+The deferred events run in this order: memories of the cut-off end are dropped, memories of changed messages are marked
+as stale, then the appended messages fill batches. By then the head includes all changes.
 """
 
 import asyncio

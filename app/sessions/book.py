@@ -72,7 +72,7 @@ async def get_session(db_session: DbSession, ref: ChatRef, number: int, *, line:
 
 
 async def find_ids(db_session: DbSession, places: Sequence[tuple[UUID, UUID, int]]) -> list[UUID | None]:
-    """Return the id of the session in which each place is: a chat's key, a line of it, and a seq.
+    """Return the id of the session that contains each place: a chat's key, a line of it, and a seq.
 
     None on a line that never had a break, if its sessions are switched off.
     """

@@ -1,6 +1,6 @@
 """Decides where sessions end. Pure.
 
-A pause ends a session before the next message: it lasted for `idle_timeout_s`, or the daily reset was in it. After
+A pause ends a session before the next message if it lasted for `idle_timeout_s` or contained the daily reset. After
 `max_turns` turns a session ends before the next message of the user, so that several replies to one message stay
 together. An append of many messages ends the same sessions as many appends of one message.
 """
@@ -87,7 +87,7 @@ def find_breaks(
     Args:
         rules: The settings.
         said: The new messages in seq order, at least one.
-        paused: Why the pause before them ends the open session; None if it does not.
+        paused: The reason for which the pause before them ends the open session; None if it does not end it.
         turns: How many turns the open session has.
         awaits_reply: Whether the user spoke last before the new messages.
         has_messages: Whether the open session has any messages. If not, a pause does not end it.

@@ -76,7 +76,7 @@ async def end_by_hand(db_session: DbSession, head: Head, *, now: datetime) -> Se
 async def on_change(_db_session: DbSession, event: MessagesChanged) -> None:
     """Have the turns of the open session counted again if messages were deleted or restored.
 
-    They may be messages of the session before, because a turn is counted where its reply is.
+    The messages may be in the session before, because a turn is counted in the session of its reply.
     """
     head = event.head
     if NAME not in head.cursors:

@@ -5,9 +5,8 @@ several messages of the batch contain the term, and if the term is a name or a n
 is the sum of the weights of its terms. It is higher in a long message, in the first person, and with words that
 promise, name, give or reveal something.
 
-Sentences are chosen one at a time, each time the one that adds most weight for its tokens; a term that is
-quoted already adds nothing. This is maximal marginal relevance (Carbonell and Goldstein, 1998) with repetition
-counted term by term.
+Sentences are chosen one at a time, always the one that adds most weight per token; a term that is quoted already
+adds nothing. This is maximal marginal relevance (Carbonell and Goldstein, 1998) with repetition counted term by term.
 
 Nothing is rephrased, so the result contains no claim that is not in the messages. A shortened sentence is marked
 with `…`, unless only a leading filler such as `Yeah,` was dropped.

@@ -21,7 +21,7 @@ _SOURCE = """
 async def find_source(
     connection: Connection, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> asyncpg.Record | None:
-    """Return the messages of a range (inclusive) and what prompts need of the chat, in one statement.
+    """Return the messages of a range (inclusive) and the fields of the chat that prompts need, in one statement.
 
     Returns None if the line is gone.
     """

@@ -23,7 +23,7 @@ class Source:
         utterances: Its eligible messages, in order.
         sent_at: When each of them was sent, by seq.
         message_ids: The id of each of them, by seq.
-        importance: What callers gave some of them, by seq, from 0 to 1.
+        importance: The importance that callers gave to some of them, by seq, from 0 to 1.
         hash: The hash of their content; it is equal while none of them changes.
         characters: `{"name", "persona"?, "disabled"?}` of each of the chat's characters.
         language: BCP 47, if the chat has one.

@@ -32,7 +32,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
-    """Schedule a fold of what was not folded while the summary was off, or cancel the fold if it is off now."""
+    """Schedule a fold of messages that were not folded while the summary was off, or cancel the fold if it is off."""
     if has_summary(event.head):
         await reconcile_fold_work(db_session, event.head, now=event.now, settle_s=event.settle_s)
 

@@ -1,4 +1,4 @@
-"""Which messages are folded into the summary next, and onto which version. Pure.
+"""Decides which messages are folded into the summary next, and onto which version. Pure.
 
 A fold ends where the history begins after the next cut, so that the summary and the history neither overlap nor leave a
 gap. Messages that left the history before they were folded, in a forced cut, are folded up to the anchor.
@@ -34,8 +34,8 @@ def find_due_end(uncovered: Sequence[Sent], anchor_seq: int, until_seq: int) -> 
     Messages that have left the history come first: a version ends before the anchor even if a cut waits.
 
     Args:
-        uncovered: The messages after the latest valid version, in seq order, including those that scenes hide;
-            `choose_range_over` gets only those that are sent. The newest may be missing in a long chat.
+        uncovered: The messages after the latest valid version, in seq order, including those that scenes hide
+            (`choose_range_over` gets only the others). The newest may be missing in a long chat.
         anchor_seq: Where the history begins.
         until_seq: A cut waits until everything up to here is folded; 0 if none does.
 

@@ -23,7 +23,7 @@ async def ask_for_summary(
 ) -> FoldDraft:
     """Return the former summary with the source's messages folded in. Raises ModelError, NoUsableAnswer, DoesNotFit.
 
-    `kept_text` is what a person wrote before `former`; the model reads it, so that it does not repeat it.
+    `kept_text` is a person's text that comes before `former`. The model reads it in order not to repeat it.
     """
     zone = ZoneInfo(source.time_zone)
 

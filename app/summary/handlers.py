@@ -67,7 +67,7 @@ async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
 
 
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
-    """Return the last seq up to which a version covers everything, or `until_seq` if nothing up to it is missing.
+    """Return the last seq up to which a version covers everything, or `until_seq` if no message up to it is uncovered.
 
     A version that ends after `until_seq` does not count, because it waits for a cut; only a kept text that a person
     wrote does not wait. None if the summary is off or its fold has failed for good.
@@ -124,7 +124,7 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
 async def list_coverage(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """Return what the version in contexts covers and, if the summary is on, what waits for a cut or is not folded."""
+    """Return the coverage by the version in contexts and, if the summary is on, by a waiting version or a due fold."""
     head = await read_head(db_session, chat_key, line_id)
     if head is None:
         return ()
@@ -139,7 +139,7 @@ async def list_coverage(
 async def _list_told(
     db_session: DbSession, head: Head, shown: Mapping[str, Any], first_seq: int, last_seq: int
 ) -> list[Coverage]:
-    """Return what the version in contexts covers of a range, step by step, because each step has its own filters."""
+    """Return the coverage of a range by the version in contexts, step by step: each step has its own filters."""
     covered_seq, version = shown["last_seq"], shown["version"]
     chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=first_seq)
     known = {link.version for link in chain.links if link.version <= version}
@@ -165,7 +165,7 @@ async def _list_told(
 async def _list_coming(
     db_session: DbSession, head: Head, covered_seq: int, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """Return what covers a range after `covered_seq` but is in no context yet: a waiting version, a scheduled fold."""
+    """Return the coverage of a range after `covered_seq` that is in no context yet: a waiting version, a due fold."""
     covers = []
     waiting = (await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=first_seq)).latest_valid()
     if waiting and waiting.last_unit > covered_seq:

@@ -151,8 +151,8 @@ async def _read_fold(db_session: DbSession, claimed: Claimed, most: int) -> _Fol
 async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any]) -> _Onto:
     """Return the base of the next fold, and up to which seq to fold.
 
-    If the latest valid version is to be made again, the base is the chain before it, and everything at least up to
-    where that version ends is folded again. A kept text that is to be replaced is replaced even if versions that were
+    If the latest valid version is to be made again, the base is the chain before it, and all messages at least up to
+    the end of that version are folded again. A kept text that is to be replaced is replaced even if versions that were
     folded after it have become stale meanwhile, but not if a person has written another kept text.
     """
     until_seq, again = payload.get("until_seq", 0), payload.get("again") or 0

@@ -1,1 +1,1 @@
-"""What lies between HTTP and the application: connections, the OpenAPI schema, the API explorer."""
+"""The layer between HTTP and the application: connections, the OpenAPI schema, the API explorer."""

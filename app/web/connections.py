@@ -1,4 +1,4 @@
-"""Limits of HTTP connections, and which connections are closed first when there are too many. Pure."""
+"""Limits of HTTP connections, and the order in which connections are closed when there are too many. Pure."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Connection = TypeVar("Connection")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What one connection, and all of them together, may use.
+    """Limits of one connection, and of all connections together.
 
     Attributes:
         max_connections: Open connections. At the limit, a new one replaces the one whose request line and headers have

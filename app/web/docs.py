@@ -1,4 +1,4 @@
-"""The API explorer at `/docs`: Swagger UI, served by this application, so that it works offline. And its schema.
+"""The API explorer at `/docs` and its schema. Swagger UI is served by this application, so that it works offline.
 
 All URLs on the page are relative, so the page also works below a path prefix of a proxy. The content security policy
 prevents requests to other hosts.

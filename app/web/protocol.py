@@ -31,7 +31,7 @@ PAUSE_S = 0.01
 
 
 class Phase(Enum):
-    """What a connection is reading."""
+    """The part of a request that a connection is reading."""
 
     BETWEEN = "between requests"
     HEAD = "head"
@@ -39,7 +39,7 @@ class Phase(Enum):
 
 
 def bounded_protocol(limits: ConnectionLimits) -> type["BoundedProtocol"]:
-    """Return what uvicorn's `http` option calls for each connection. All connections of a process share one table.
+    """Return the function that uvicorn's `http` option calls for each connection. A process has one table for all.
 
     It can be pickled, so that uvicorn can start several processes; each of them gets a table of its own.
     """
@@ -208,7 +208,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return HeadTooLarge(f"A request must have at most {self.limits.overhead_bytes} bytes besides its body.")
 
     def _drop(self, size: int) -> None:
-        """Drop what arrives after a refusal. An immediate close would make the client lose the answer."""
+        """Drop bytes that arrive after a refusal. An immediate close would make the client lose the answer."""
         self._dropped_bytes += size
         if self._dropped_bytes > self.limits.lingering_bytes:
             self.transport.abort()

@@ -1,1 +1,1 @@
-"""The gate before the database: which request gets the next connection, and what waits."""
+"""The gate before the database: decides which request gets the next connection, and which requests wait."""

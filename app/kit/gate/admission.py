@@ -1,14 +1,15 @@
-"""Who gets the next database connection of this process. Pure.
+"""Decides which request gets the next database connection of this process. Pure.
 
 A transaction that changes a chat waits for the chat's row, and holds a connection while it waits. So a request first
 waits here, in memory: for its turn in the chat, then for a connection.
 
-- A chat has one turn, so of all requests that change one chat a single one holds a connection. Turns are FIFO.
+- A chat has one turn: of all requests that change the chat, only the one that has the turn holds a connection. Turns
+  are FIFO.
 - With 2 or more connections, requests that change chats never hold all of them, and those of one tenant at most half.
 - With 4 or more connections, a single tenant never holds all of them, so its load alone never keeps the requests of
   another tenant waiting for one.
-- A free connection goes to the tenant that holds the fewest, in turn among those that hold as many. Requests of one
-  tenant are FIFO, except that reads pass writes which have to wait for these limits.
+- A free connection goes to the tenant that holds the fewest; tenants that hold equally many get one in turn. Requests
+  of one tenant are FIFO, except that reads overtake writes that have to wait because of these limits.
 
 The number of waiting requests is limited per chat, per tenant and in total; see `WaitLimits`.
 """
@@ -25,7 +26,7 @@ MAX_WAITING: Final = 4_096
 
 
 class Phase(Enum):
-    """What a ticket has or waits for."""
+    """The state of a ticket."""
 
     NEW = "new"
     TURN = "turn"

@@ -1,8 +1,8 @@
 """Notices that the client of a request disconnects while the request waits.
 
-A server does not cancel the handler of a request whose client is gone; the handler learns of it only by receiving
-further ASGI messages. The watch receives them in its place, and keeps those with parts of the body until the handler
-asks for them.
+A server does not cancel the handler of a request whose client has disconnected: the handler is only informed if it
+receives further ASGI messages. The watch receives them instead of the handler, and keeps those with parts of the body
+until the handler asks for them.
 """
 
 import asyncio

@@ -32,7 +32,7 @@ _REFUSALS: Final = {
 
 @dataclass(slots=True)
 class GateCounts:
-    """What happened at the gate since this process started.
+    """Counts of waits and refusals since this process started.
 
     Attributes:
         waits: How many requests waited.

@@ -36,12 +36,12 @@ class ModelError(Exception):
     Attributes:
         reason: One line that may be shown to people; it contains no key, prompt or address.
         transient: Whether the same request may succeed later.
-        curable: Whether requests of this kind may succeed later, because the error is transient, or because somebody
-            has mended the key, the account or the name of the model.
+        curable: Whether requests of this kind may succeed later, because the error is transient, or because it is an
+            error in the key, the account or the name of the model that a person can correct.
         retry_after_s: The delay that the server asked for, or None.
         prompt_tokens: The prompt tokens that the failed call used, as counted by the server, or None.
         completion_tokens: The answer tokens that the failed call used, including reasoning, or None.
-        refusal: Set if the model did answer, but with nothing that can be used: it declines, or the answer is empty.
+        refusal: Set if the model answered, but the answer cannot be used because it declines or is empty.
 
     """
 

@@ -36,7 +36,7 @@ class LanguageModel(Protocol):
 
     @property
     def settings(self) -> RequestSettings:
-        """What the deployment sets for requests. Its `max_tokens` and `temperature` replace those of the caller."""
+        """The deployment's settings for requests. Their `max_tokens` and `temperature` replace those of the caller."""
         ...
 
     async def complete(
@@ -60,7 +60,7 @@ class ModelClient:
         max_attempts: The maximum number of attempts per call, including the first.
         context_tokens: The size of the model's context window, prompt and answer together. The client does not check
             it; callers fit their prompts to it.
-        settings: What the deployment sets for requests. The client itself applies its `model` and `extra_body`.
+        settings: The deployment's settings for requests. The client itself applies their `model` and `extra_body`.
         clock: Used to convert a Retry-After date to a delay.
         sleep: Called to wait between attempts.
 

@@ -48,7 +48,7 @@ class MeteredModel:
 
     @property
     def settings(self) -> RequestSettings:
-        """What the deployment sets for requests."""
+        """The deployment's settings for requests."""
         return self._model.settings
 
     async def complete(

@@ -1,4 +1,4 @@
-"""What a deployment sets for the requests to its model, for all layers or for one."""
+"""A deployment's settings for the requests to its model, for all layers or for one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ OWN_SETTINGS = frozenset({"model", "messages", "max_tokens", "max_completion_tok
 
 @dataclass(frozen=True, slots=True)
 class RequestSettings:
-    """Settings for requests. Each one that is None leaves the decision to the prompt, or to the client.
+    """Settings for requests. For a setting that is None, the value of the prompt or of the client applies.
 
     Attributes:
         model: The model's name.

@@ -1,7 +1,7 @@
 """Writes log records as JSON.
 
-The text of an error can contain what a user wrote: PostgreSQL quotes the row that violates a constraint, a parser the
-text that it could not parse. So of an error only its type, its SQLSTATE and its traceback are written.
+The message of an error can contain a user's text: PostgreSQL quotes the row that violates a constraint, and a parser
+quotes the text that it could not parse. So of an error only its type, its SQLSTATE and its traceback are written.
 """
 
 import logging
@@ -70,7 +70,7 @@ def configure_logging(level: str) -> None:
 
 
 def _log_exit(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Log an error that ends the process; Ctrl-C is none."""
+    """Log an error that ends the process. Ctrl-C does not count as an error."""
     if isinstance(error, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     else:
@@ -94,7 +94,7 @@ def _log_thread(raised: threading.ExceptHookArgs) -> None:
 
 
 def _message(record: logging.LogRecord) -> str:
-    """Return the message; of asyncio's only the first words, because tasks and callbacks follow, with their values."""
+    """Return the message; of a message of asyncio only the first words, because the others can contain any value."""
     text = record.getMessage()
     if record.name != "asyncio" or (words := _WORDS.match(text)) is None:
         return text
@@ -110,7 +110,7 @@ def describe(error: BaseException) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what caused it."""
+    """Yield an error and its causes."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:

@@ -1,1 +1,1 @@
-"""One judgement of a model's answers, for the prompts of all layers."""
+"""The judgement of a model's answers, with the same rules for the prompts of all layers."""

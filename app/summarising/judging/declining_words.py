@@ -1,7 +1,8 @@
 """The words with which models decline, by language, as parts of regular expressions. Pure.
 
-`unable` says that the speaker will not or cannot do something. `task` names what is declined; each phrase is one that a
-character would hardly use. An ordinary word needs a mark: "this content" is a task, "the content of the letter" is not.
+`unable` says that the speaker will not or cannot do something. `task` has names of the declined task, in phrases that a
+character would hardly use. An ordinary word needs an addition that shows that it is meant: "this content" is a task,
+"the content of the letter" is not.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """The judgement of a model's answers. Every prompt has a profile; the rules are the same for all. Pure.
 
 A doubtful answer is accepted if it could be a good one: a refused answer costs another call, and after three, or two in
-which the model declines, the text is made without the model. So the rules look for what good answers never have. Two
-rules, `shrunk` and `unfinished`, can also be broken by a good answer; each refuses only once for a work item.
+which the model declines, the text is made without the model. So the rules look for faults that good answers never have.
+Two rules, `shrunk` and `unfinished`, can also refuse a good answer; each refuses only once for a work item.
 """
 
 import re
@@ -61,7 +61,7 @@ _LANGUAGE_TAG = re.compile(r"([a-z]{2,3})(?:[-_][A-Za-z0-9]{1,8})*")
 
 @dataclass(frozen=True)
 class Material:
-    """What an answer is made from.
+    """The texts that an answer is made from, and what is known about them.
 
     Attributes:
         texts: The messages, entries or recaps, one text each.
@@ -107,11 +107,11 @@ class Profile(Generic[Value]):
 
     Attributes:
         read: Reads an answer. Raises UnusableAnswer.
-        read_cut_off: Reads what is whole in an answer that was cut off, and raises UnusableAnswer if nothing is; None
-            if the answers to the prompt are usable only as a whole.
+        read_cut_off: Reads the complete parts of an answer that was cut off, and raises UnusableAnswer if there are
+            none; None if the answers to the prompt are usable only as a whole.
         text: Returns the text to judge, or None if there is none.
         person: The grammatical person outside quotation marks: `third`, or `first` for a diary; None is not judged.
-        may_address: Whether the text may talk to somebody if the material does, as the entries of a diary do.
+        may_address: Whether the text may address somebody if the material does, as the entries of a diary can.
         may_quote: Whether the text may consist mostly of quotations.
         may_shrink: Whether the text may be less than half as long as the former one.
         ends: Whether the text ends with the end of a sentence.
@@ -144,7 +144,7 @@ def judge(
     Args:
         answer: The model's answer.
         profile: The profile of its prompt.
-        material: What it was made from.
+        material: The texts that it was made from.
         rules: The prompt's system text, which contains the examples.
         refused: The kinds of faults for which earlier answers were refused.
         identify: Identifies the language of a text.

@@ -24,7 +24,7 @@ def find_repetition(text: str, known: str) -> Refusal | None:
     """Return a refusal if a sentence or line occurs three times, or the end of `text` repeats itself four times.
 
     Items of a list are compared as a whole, because several of them may say the same about different people. `known`
-    are the folded words of the material: what is repeated there repeats nothing by itself.
+    are the folded words of the material: a repetition that the material has, too, does not count.
     """
     counts = Counter(_NUMBER.sub("", fold(part)) for part in _divide(text) if _is_long_enough(part))
     if any(times > _MOST_TIMES and known.count(part) < times for part, times in counts.items()):
