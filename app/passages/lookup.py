@@ -58,17 +58,25 @@ def write_messages(keys: str, where: str, most: int) -> str:
 MOST_NEAREST = 300
 """How many vectors are looked up at most, the nearest ones."""
 
-NEAREST_COLUMNS = "chat_key, message_id, digest, similarity"
+NEAREST_COLUMNS = "chat_key, message_id, digest, similarity, lowest"
+
+_MODEL = "(SELECT model_id FROM embedding_models WHERE is_current AND name = {model})"
 
 _NEAREST = f"""
-    SELECT v.chat_key, v.message_id, v.digest, v.similarity FROM (
+    SELECT v.chat_key, v.message_id, v.digest, v.similarity, min(v.similarity) OVER () AS lowest FROM (
         SELECT DISTINCT c.chat_key FROM chats c WHERE {{which}}
     ) AS searched CROSS JOIN LATERAL (
         SELECT chat_key, message_id, digest, -(vector <#> {{vector}}::text::halfvec)::float8 AS similarity FROM vectors
         WHERE chat_key = searched.chat_key AND line_id = '{CHAT_WIDE}'
-            AND model_id = (SELECT model_id FROM embedding_models WHERE is_current AND name = {{model}})
+            AND model_id = {_MODEL}
         ORDER BY chat_key, line_id, model_id {ONE_LOOKUP_EACH}) AS v
     ORDER BY v.similarity DESC LIMIT {MOST_NEAREST}"""  # noqa: S608
+
+_SIMILARITY = f"""
+    SELECT max(-(v.vector <#> {{vector}}::text::halfvec))::float8 AS similarity FROM vectors v
+    WHERE {{text}}.similarity IS NULL AND v.chat_key = {{text}}.chat_key AND v.line_id = '{CHAT_WIDE}'
+        AND v.model_id = {_MODEL} AND v.message_id = substr({{text}}.source, length('message:') + 1)
+        AND v.digest = {{text}}.digest {ONE_LOOKUP_EACH}"""  # noqa: S608
 
 _NEAR = f"""
     SELECT m.*, nearest.similarity FROM nearest CROSS JOIN LATERAL (
@@ -81,8 +89,8 @@ _NEAR = f"""
 def write_nearest(which: str, vector: str, model: str) -> str:
     """Return the query of the vectors that are nearest to one; its columns are NEAREST_COLUMNS.
 
-    All vectors of the chats are compared. The similarity is the cosine. A text of several parts can occur several
-    times.
+    All vectors of the chats are compared. `similarity` is the cosine, `lowest` the lowest one of all. A text of several
+    parts can occur several times.
 
     Args:
         which: A condition on rows `c` of `chats`: the chats that are searched.
@@ -99,3 +107,12 @@ def write_near_messages(where: str) -> str:
     Its columns are those of `messages`, and `similarity`. `where` is a condition on the columns of `messages`.
     """
     return _NEAR.format(where=where)
+
+
+def write_similarity(text: str, vector: str, model: str) -> str:
+    """Return the query of the similarity of a found text, if it is a message whose similarity is not known yet.
+
+    `text` is the alias of the row, with the columns `source`, `chat_key`, `digest` and `similarity`; the parameters are
+    those of `write_nearest`.
+    """
+    return _SIMILARITY.format(text=text, vector=vector, model=model)

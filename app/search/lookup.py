@@ -142,7 +142,7 @@ async def _list_wide(
 
 
 def _row(source: str, text: str, importance: float | None = None) -> Row:
-    empty = dict.fromkeys(("role", "name", "similarity", "chat_id", "chat_key", "line_id", "sent_at"))
+    empty = dict.fromkeys(("role", "name", "similarity", "lowest", "chat_id", "chat_key", "line_id", "sent_at"))
     places = {"number": source, "first_seq": 0, "last_seq": 0, "head_seq": 0, "texts": 0}
     return {**empty, **places, "source": source, "text": text, "importance": importance}
 
@@ -187,7 +187,9 @@ def _rank(rows: Sequence[Row], terms: Sequence[str], stem: Stem) -> list[_Found]
         for number, row in by_number.items()
     ]
     total = max((row["texts"] for row in rows), default=0) + sum(1 for row in rows if not row["texts"])
-    return [_Found(by_number[one.source], one) for one in rank(terms, candidates, total=total, stem=stem)]
+    lowest = min((row["lowest"] for row in rows if row["lowest"] is not None), default=None)
+    ranked = rank(terms, candidates, total=total, stem=stem, lowest=lowest)
+    return [_Found(by_number[one.source], one) for one in ranked]
 
 
 def _merge(rows: Sequence[Row]) -> Collection[Row]:

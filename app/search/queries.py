@@ -12,7 +12,7 @@ from app.kit.planner import ONE_LOOKUP_EACH, WITH_HASH_TABLE
 from app.knowledge.liveness import keep_to_chat
 from app.layers.documents import COLUMNS, Document, write_documents
 from app.layers.layer import Layer
-from app.passages.lookup import NEAREST_COLUMNS, write_messages, write_near_messages, write_nearest
+from app.passages.lookup import NEAREST_COLUMNS, write_messages, write_near_messages, write_nearest, write_similarity
 
 MAX_MESSAGES = 1_000
 """How many messages that are not in the index of words recall reads at most, the newest ones."""
@@ -45,7 +45,7 @@ _IS_LOOKED_UP = """deleted_at IS NULL AND kind IS NULL AND NOT blank AND hidden_
 
 _MESSAGES = """
     SELECT 'message:' || m.message_id, m.content, m.seq AS first_seq, m.seq AS last_seq, NULL::text,
-        m.importance::float8, m.role, m.name, {similarity}
+        m.importance::float8, m.role, m.name, m.digest, {similarity}
     FROM ({messages}) AS m"""
 
 # Texts with letters outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
@@ -58,7 +58,7 @@ _TEXTS = """
     SELECT row_number() OVER () AS number, d.*, c.chat_key, c.message_count, {lowered} AS lowered
     FROM chats c CROSS JOIN (
         SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq OFFSET 0) AS q
-    CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name, similarity)
+    CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name, digest, similarity)
     WHERE c.chat_key = $1 AND c.line_id = $2 AND (q.before_seq IS NULL OR d.last_seq < q.before_seq)
         AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND d.source <> ALL ($7::text[])"""
 
@@ -75,21 +75,23 @@ _LIKELY = """
         SELECT m.number, sum(ln(1 + total.texts::float8 / m.found)) AS likelihood
         FROM matches m CROSS JOIN total GROUP BY m.number ORDER BY likelihood DESC, m.number DESC LIMIT {most}
     )
-    SELECT {columns}, role, name, similarity, total.texts{more} FROM texts CROSS JOIN total
+    SELECT {columns}, role, name, {similarity}, total.texts{more} FROM texts CROSS JOIN total{own}
     WHERE (number IN (SELECT number FROM likely)) {hashed}{or_near}"""
 
-# The nearest messages, and how near those are that have the words.
 _OR_NEAR = """
-        OR (similarity IS NOT NULL AND ((number IN (
-            SELECT number FROM texts WHERE similarity IS NOT NULL ORDER BY similarity DESC LIMIT {most})) {hashed}
-            OR (source IN (SELECT source FROM texts JOIN likely USING (number))) {hashed}))"""
+        OR (texts.similarity IS NOT NULL AND (number IN (
+            SELECT number FROM texts WHERE similarity IS NOT NULL ORDER BY similarity DESC LIMIT {most})) {hashed})"""
+
+_NO_SIMILARITY = "NULL::float8 AS similarity, NULL::float8 AS lowest"
+_SIMILARITY = "coalesce(texts.similarity, own.similarity) AS similarity, (SELECT lowest FROM nearest LIMIT 1) AS lowest"
 
 # A text is in the list once, although the scope of a user is seen from each of the user's chats, and a memory by each
 # of a chat's characters. Without a character, all characters' texts count. The time of sending is read only for
 # the results, because it costs a lookup for each text; if the search is limited by it, it is read for all.
 _EVERYWHERE = """
     SELECT row_number() OVER () AS number, f.*, {lowered} AS lowered FROM (
-        (SELECT DISTINCT ON (place) {places}, d.*, NULL::text AS role, NULL::text AS name, NULL::float8 AS similarity,
+        (SELECT DISTINCT ON (place) {places}, d.*, NULL::text AS role, NULL::text AS name, NULL::bytea AS digest,
+            NULL::float8 AS similarity,
             CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
                 ELSE c.chat_key || d.source END AS place
         FROM chats c
@@ -103,7 +105,7 @@ _EVERYWHERE = """
         ORDER BY place, d.last_seq DESC)
         UNION ALL
         SELECT {places}, d.*, NULL FROM chats c
-        CROSS JOIN LATERAL ({messages}) AS d ({columns}, role, name, similarity)
+        CROSS JOIN LATERAL ({messages}) AS d ({columns}, role, name, digest, similarity)
         WHERE {which}
     ) AS f
     WHERE ($4::text[] IS NULL OR CASE split_part(f.source, ':', 1) WHEN 'scene' THEN 'recap'
@@ -219,16 +221,11 @@ def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
 
 
 def _write_recall(documents: str, *, with_vectors: bool) -> str:
-    of_layers = f"SELECT {COLUMNS}, NULL::text, NULL::text, NULL::float8 FROM ({documents}) AS of_layers"  # noqa: S608
+    of_layers = f"SELECT {COLUMNS}, NULL::text, NULL::text, NULL::bytea, NULL::float8 FROM ({documents}) AS of_layers"  # noqa: S608
     messages = _write_messages(_IS_RECALLED, 10, MAX_MESSAGES, with_vectors=with_vectors)
     texts = _TEXTS.format(texts=f"{of_layers} UNION ALL {messages}", columns=COLUMNS, lowered=_LOWERED.format(text="d"))
-    return _write_likely(
-        texts,
-        "$8",
-        MAX_CANDIDATES,
-        more="",
-        nearest=write_nearest("c.chat_key = $1 AND c.line_id = $2", "$11", "$12") if with_vectors else None,
-    )
+    which = "c.chat_key = $1 AND c.line_id = $2"
+    return _write_likely(texts, "$8", MAX_CANDIDATES, which=which, vector=11 if with_vectors else None)
 
 
 def _write_everywhere(documents: str, which: str, *, keys: int, with_vectors: bool) -> str:
@@ -241,13 +238,8 @@ def _write_everywhere(documents: str, which: str, *, keys: int, with_vectors: bo
         which=which,
         one_lookup_each=ONE_LOOKUP_EACH,
     )
-    return _write_likely(
-        texts,
-        "$9",
-        MAX_LOOKED_UP,
-        more=f", {_FOUND}",
-        nearest=write_nearest(which, f"${keys + 1}", f"${keys + 2}") if with_vectors else None,
-    )
+    vector = keys + 1 if with_vectors else None
+    return _write_likely(texts, "$9", MAX_LOOKED_UP, which=which, vector=vector, more=f", {_FOUND}")
 
 
 def _write_messages(where: str, keys: int, most: int, *, with_vectors: bool) -> str:
@@ -259,16 +251,25 @@ def _write_messages(where: str, keys: int, most: int, *, with_vectors: bool) -> 
     return f"{found} UNION ALL {near}"
 
 
-def _write_likely(texts: str, patterns: str, most: int, *, more: str, nearest: str | None) -> str:
+def _write_likely(texts: str, patterns: str, most: int, *, which: str, vector: int | None, more: str = "") -> str:
+    """Return the statement of the texts that are ranked; `vector` is the number of that parameter, the model's follows.
+
+    The similarity of a message that was found by its words is looked up, because it need not be among the nearest.
+    """
+    given = (f"${vector}", f"${vector + 1}") if vector else None
+    nearest = write_nearest(which, *given) if given else ""
+    own = f" LEFT JOIN LATERAL ({write_similarity('texts', *given)}) AS own ON true" if given else ""
     return _LIKELY.format(
         texts=texts,
         patterns=patterns,
         columns=COLUMNS,
         most=most,
         more=more,
-        nearest=f"nearest ({NEAREST_COLUMNS}) AS MATERIALIZED ({nearest}), " if nearest else "",
+        nearest=f"nearest ({NEAREST_COLUMNS}) AS MATERIALIZED ({nearest}), " if given else "",
+        similarity=_SIMILARITY if given else _NO_SIMILARITY,
+        own=own,
         hashed=WITH_HASH_TABLE,
-        or_near=_OR_NEAR.format(most=MAX_NEAR, hashed=WITH_HASH_TABLE) if nearest else "",
+        or_near=_OR_NEAR.format(most=MAX_NEAR, hashed=WITH_HASH_TABLE) if given else "",
     )
 
 
@@ -282,12 +283,12 @@ class QueryVector(NamedTuple):
 async def list_candidates(
     connection: Connection, statement: str, question: Question, meaning: QueryVector | None = None
 ) -> list[asyncpg.Record]:
-    """Return the columns of `Document`, and `role`, `name`, `similarity`, `texts`, of texts that may answer a query.
+    """Return the columns of `Document`, and `role`, `name`, `similarity`, `lowest`, `texts`, of texts that may answer.
 
     These are at most MAX_CANDIDATES texts that contain a pattern, and with the query's vector at most MAX_NEAR messages
     with a similar meaning, which occur twice if they also contain a pattern. `role` and `name` are those of a message,
-    otherwise None; `similarity` is the cosine, None of what was found by its words; `texts` is the number of texts that
-    were searched. `meaning` is given if the statement is one with vectors.
+    otherwise None; `similarity` is the cosine, None of a text without a vector; `lowest` is the lowest one of the chat;
+    `texts` is the number of texts that were searched. `meaning` is given if the statement is one with vectors.
     """
     return await connection.fetch(
         statement,

@@ -44,7 +44,7 @@ class Candidate:
         last_seq: The last message that it is about; 0 if it is about no message of the line.
         recency: From 0 to 1; 1 is the newest message of its line.
         spoken_in: Of a message: the id of its line, on which `last_seq` is its seq; otherwise None.
-        similarity: Of a message: the cosine of its vector and that of the query; None if it is not among the nearest.
+        similarity: Of a message: the cosine of its vector and that of the query; None if it has none.
 
     """
 
@@ -83,17 +83,20 @@ def rank(
     *,
     total: int,
     stem: Callable[[str], str] | None = None,
+    lowest: float | None = None,
 ) -> list[Scored]:
     """Return the candidates that have a term of the query, a similar word or a similar meaning, best first.
 
-    Vectors were compared if a candidate has a similarity. The least similar of the nearest messages gets nothing for
-    it, the most similar one VECTOR_SHARE. Texts that are no messages have no vectors: their words count in full.
+    Vectors were compared if a candidate has a similarity. The most similar message gets VECTOR_SHARE for it, and one
+    with the similarity `lowest` gets nothing. Texts that are no messages have no vectors: their words count in full.
 
     Args:
         terms: The terms of the query, each once.
         candidates: Texts with different sources.
         total: How many texts were searched, at least the number of candidates.
         stem: Returns the stem of a word in the language of the chat; None compares words as they are.
+        lowest: The lowest similarity of all messages that were compared; by default that of the candidates. The cosines
+            of some models differ little, so a score needs to know it.
 
     """
     if stem is not None:
@@ -105,7 +108,7 @@ def rank(
     mean_words = sum(credit.words for credit in credits) / max(len(credits), 1) or 1.0
     raw = [credit.weigh(rarity, mean_words) for credit in credits]
     best = max(raw, default=0.0) or 1.0
-    meant = _Meanings.of(candidates)
+    meant = _Meanings.of(candidates, lowest)
     own = [meant.weigh(value / best, one) for one, value in zip(candidates, raw, strict=True)]
     by_place = {
         (one.spoken_in, one.last_seq): sum(parts.values())
@@ -157,14 +160,14 @@ class _Credit:
 
 @dataclass(frozen=True, slots=True)
 class _Meanings:
-    """The range of the similarities of the nearest messages; None if no vectors were compared."""
+    """The lowest and the highest similarity; None if no vectors were compared."""
 
     span: tuple[float, float] | None
 
     @classmethod
-    def of(cls, candidates: Sequence[Candidate]) -> "_Meanings":
+    def of(cls, candidates: Sequence[Candidate], lowest: float | None) -> "_Meanings":
         known = [one.similarity for one in candidates if one.similarity is not None]
-        return cls((min(known), max(known)) if known else None)
+        return cls((min(known if lowest is None else (*known, lowest)), max(known)) if known else None)
 
     def weigh(self, text: float, one: Candidate) -> dict[str, float]:
         """Return the parts of a score for the words and for the meaning; `text` is from 0 to 1."""

@@ -124,7 +124,7 @@ def _rank(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) 
         )
         for source, (row, text) in found.items()
     ]
-    ranked = rank(terms, candidates, total=rows[0]["texts"])
+    ranked = rank(terms, candidates, total=rows[0]["texts"], lowest=rows[0]["lowest"])
     hits = []
     for one in ranked:
         row, text = found[one.source]

@@ -12,7 +12,9 @@ from app.search.ranking import (
     IMPORTANCE_BONUS,
     LEAST_SIMILARITY,
     RECENCY_BONUS,
+    VECTOR_SHARE,
     Candidate,
+    find_similarities,
     rank,
     similarity,
 )
@@ -149,3 +151,48 @@ def test_importance_and_recency_decide_only_between_equals() -> None:
     assert order(["ferry"], old, Candidate("dear", "the ferry", 1.0, 1)) == ["dear", "old"]
     better = Candidate("better", "the ferry and the lantern", 0.0, 1)
     assert order(["ferry", "lantern"], better, Candidate("dear", "the ferry is here now", 1.0, 99, 0.99))[0] == "better"
+
+
+def spoken(n: int, text: str, similarity: float | None) -> Candidate:
+    return Candidate(f"message:m{n}", text, last_seq=10 * n, spoken_in="line", similarity=similarity)
+
+
+SIMILARITIES = st.lists(st.one_of(st.none(), st.floats(-1, 1)), min_size=1, max_size=8)
+
+
+@given(SIMILARITIES, st.floats(-1, 1))
+def test_the_nearest_message_gets_half_for_its_meaning(similarities: list[float | None], lowest: float) -> None:
+    candidates = [spoken(n, "We sail on.", similarity) for n, similarity in enumerate(similarities, start=1)]
+    ranked = {one.source: one.parts for one in rank(["lamp"], candidates, total=8, lowest=lowest)}
+    known = [one for one in similarities if one is not None]
+    assert len(ranked) == len(known), "a text without a vector and without a word is no result"
+    for one in candidates:
+        if one.similarity is None:
+            continue
+        vector = ranked[one.source]["vector"]
+        assert 0 <= vector <= VECTOR_SHARE
+        if one.similarity == max(known):
+            assert vector == VECTOR_SHARE
+        less = [other for other in candidates if other.similarity is not None and other.similarity < one.similarity]
+        assert all(vector >= ranked[other.source]["vector"] for other in less)
+
+
+def test_words_and_meaning_are_worth_the_same() -> None:
+    both, words, meaning = spoken(1, "A lamp.", 0.9), spoken(2, "A lamp.", 0.1), spoken(3, "A light.", 0.9)
+    memory = Candidate("memory:1", "A lamp.")
+    ranked = {one.source: one.parts for one in rank(["lamp"], [both, words, meaning, memory], total=9, lowest=0.1)}
+    assert ranked[both.source]["text"] == ranked[both.source]["vector"] == VECTOR_SHARE
+    assert (ranked[words.source]["text"], ranked[words.source]["vector"]) == (VECTOR_SHARE, 0)
+    assert (ranked[meaning.source]["text"], ranked[meaning.source]["vector"]) == (0, VECTOR_SHARE)
+    assert (ranked["memory:1"]["text"], ranked["memory:1"]["vector"]) == (1, 0), "it has no vector"
+
+
+def test_without_vectors_words_count_in_full() -> None:
+    (one,) = rank(["lamp"], [spoken(1, "A lamp.", None)], total=9)
+    assert one.parts["text"] == 1
+    assert "vector" not in one.parts
+
+
+def test_the_similarity_of_a_long_text_is_that_of_its_best_part() -> None:
+    found = [("message:a", 0.2), ("message:a", 0.7), ("message:b", None), ("message:a", None)]
+    assert find_similarities(found) == {"message:a": 0.7}

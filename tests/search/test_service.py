@@ -14,7 +14,10 @@ FIELDS = {"category": None, "importance": None, "first_seq": 1, "last_seq": 1, "
 @pytest.mark.parametrize("chars", [100, MOST_CHARS_INLINE])
 async def test_long_texts_let_other_requests_go_on(chars: int) -> None:
     texts = {"message:a": "the lantern, " * (chars // 13), "message:b": "the lamp, " * (chars // 10)}
-    rows = [FIELDS | {"source": source, "text": text, "similarity": None, "texts": 2} for source, text in texts.items()]
+    rows = [
+        FIELDS | {"source": source, "text": text, "similarity": None, "lowest": None, "texts": 2}
+        for source, text in texts.items()
+    ]
     other = asyncio.create_task(asyncio.sleep(0))
     hits = await rank_found(rows, LINE, ["lantern"])  # type: ignore[arg-type]  # read like records
     assert other.done() == (chars == MOST_CHARS_INLINE)
