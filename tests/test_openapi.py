@@ -272,7 +272,7 @@ def _bodies() -> Iterator[tuple[str, Json]]:
 
 def _examples(operation: Json) -> list[Any]:
     if operation.get("requestBody", {}).get("content", {}).keys() == FILES:
-        (content,) = operation["requestBody"]["content"].values()
+        content = operation["requestBody"]["content"]["application/jsonl"]
         return [example["value"] for example in content["examples"].values()]
     return [example for name, schema in _bodies() if name == operation["operationId"] for example in schema["examples"]]
 

@@ -29,7 +29,7 @@ from app.kit.scopes import raise_scope_of
 from app.kit.wire import MAX_METADATA_BYTES
 from app.kit.work_queue import WorkItem
 
-_SCOPE_SETTINGS = (("memories", "learn_scope"), ("diary", "scope"))
+SCOPE_SETTINGS = (("memories", "learn_scope"), ("diary", "scope"))
 """The settings with which a chat shares what it learns with other chats. Their default is `chat`, in all presets."""
 
 _ERASING_ROUNDS = 10
@@ -224,7 +224,7 @@ def _chat_changes(chat: ChatLine, put: ChatPut) -> dict[str, Any]:
 
 def _check_scopes(former: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Raise Forbidden if a setting makes the chat write into a scope that is wider than the chat."""
-    for section, name in _SCOPE_SETTINGS:
+    for section, name in SCOPE_SETTINGS:
         before, after = ((given.get(section) or {}).get(name) for given in (former, settings))
         if after not in (None, "chat", before):
             raise Forbidden(f"A token that is limited to the chat cannot set {section}.{name} to {after!r}.")

@@ -1,12 +1,13 @@
 """The database: one engine, and one place that commits.
 
-The engine runs in AUTOCOMMIT, so a read costs one round trip. Transactions begin and end only in
-this module, in `Database.unit_of_work()` and `DbSession.restart()`. Inside one, an ORM session and the asyncpg
+The engine runs in AUTOCOMMIT, so a read costs one round trip. Transactions begin and end only in this module, in
+`Database.unit_of_work()`, `Database.snapshot()` and `DbSession.restart()`. Inside one, an ORM session and the asyncpg
 connection below it share the transaction. Performance-critical statements use the connection; others use whichever is
 more readable.
 
     async with database.unit_of_work(tenant, chat_key) as db_session: ...   # BEGIN … COMMIT
     async with database.raw(tenant) as connection: ...      # single statements, asyncpg's own speed
+    async with database.snapshot(tenant) as db_session: ...  # reads of one and the same state
 
 Both wait for a connection in memory, fairly between tenants, and a unit of work for its turn in the chat that it
 changes (`kit/gate/connection_gate.py`). A task that holds a connection must not ask for another one.
@@ -307,6 +308,24 @@ class Database:
         with unavailable_if_away(self._note_refusal):
             async with self._taken(Ticket(tenant, None)) as pooled:
                 yield cast("Connection", pooled.driver_connection)
+
+    @asynccontextmanager
+    async def snapshot(self, tenant: str | None = None) -> AsyncGenerator[DbSession]:
+        """Run the block on one snapshot of the database, in which nothing can be written.
+
+        So several statements read the same state. Raises what `raw` raises; `tenant` is as in `unit_of_work`.
+        """
+        with unavailable_if_away(self._note_refusal):
+            async with self._taken(Ticket(tenant, None)) as pooled:
+                raw = cast("Connection", pooled.driver_connection)
+                db_session = DbSession(raw, lambda: SyncConnection(self._engine.sync_engine, pooled), {}, 0.0)
+                try:
+                    await raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    yield db_session
+                finally:
+                    await _rollback(raw)
+                    if db_session.is_used():
+                        await db_session.close()
 
     @asynccontextmanager
     async def _taken(self, ticket: Ticket) -> AsyncGenerator[PoolProxiedConnection]:

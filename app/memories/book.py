@@ -78,6 +78,11 @@ async def list_strongest(db_session: DbSession, view: MemoryView, limit: int, *,
     return await list_memories(db_session, view, Choice(archived=False, limit=limit), now=now)
 
 
+async def list_all(db_session: DbSession, view: MemoryView, *, now: datetime) -> list[Memory]:
+    """Return all memories, also those of the archive."""
+    return await list_memories(db_session, view, Choice(), now=now)
+
+
 async def get_memory(db_session: DbSession, view: MemoryView, memory_id: UUID, *, now: datetime) -> Memory:
     """Return a memory. Raises MemoryNotFound."""
     found = await list_memories(db_session, view, Choice(memory_id=memory_id), now=now)

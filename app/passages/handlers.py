@@ -49,6 +49,14 @@ async def on_truncate(_db_session: DbSession, event: LineTruncated) -> None:
             head.cursors[name] = progress.shortened(head.head_seq).to_json(head.chat_key)
 
 
+async def schedule_all(db_session: DbSession, head: Head, *, now: datetime) -> None:
+    """Schedule the index and the vectors of a line that has neither, as an append of all of its messages would."""
+    due = [VECTORS] if db_session.with_vectors and head.head_seq else []
+    if Progress().is_due(head.head_seq, 0):
+        due.append(INDEX)
+    await _schedule(db_session, head, due, now=now, settle_s=db_session.settle_s)
+
+
 async def schedule_next(db_session: DbSession, head: Head, key: str, *, now: datetime) -> None:
     """Make the rest of the index, or of the vectors, due at once."""
     await _schedule(db_session, head, [key], now=now, settle_s=0)

@@ -1,1 +1,1 @@
-"""Exports chats to files and imports them: JSONL of messages, SillyTavern chats, transcripts."""
+"""Exports chats to files and imports them: JSONL of messages, SillyTavern chats, transcripts, vaults."""

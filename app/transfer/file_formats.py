@@ -15,6 +15,8 @@ from app.transfer.line_format import LineFormat
 from app.transfer.restoring import read_lines
 from app.transfer.sillytavern_file import SillyTavernLines
 from app.transfer.transcript_file import TranscriptLines
+from app.transfer.vault_file import NAME, read_vault
+from app.vault.export import stream_vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ FILE_FORMATS: Final = {
         _of_lines(SillyTavernLines()),
         _of_lines(JsonlLines()),
         _of_lines(TranscriptLines()),
+        FileFormat(NAME, "application/zip", ".zip", stream_vault, read_vault),
     )
 }
 """The formats by name."""

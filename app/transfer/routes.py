@@ -93,6 +93,9 @@ async def export_chat(
     line that describes the chat. `transcript` has `ts`, `role`, `content`, `actions` and `meta` of each message, and
     nothing of the chat itself. Fields that the service does not know and that came with an import are in the file
     again. Deleted messages and former texts are not.
+
+    `vault` is a zip with all lines of the chat, what the memory made of them, deleted messages and former texts, as
+    JSON that an import restores. Its pages in Markdown, for people, show one line.
     """
     form = FILE_FORMATS[file_format]
     parts = await form.write(pool, ref, line)
@@ -108,8 +111,8 @@ async def export_chat(
         "requestBody": {
             "required": True,
             "content": {
-                media_type: {**content, "examples": {"jsonl": {"value": _EXAMPLE}}}
-                for media_type, content in _FILE.items()
+                **_FILE,
+                "application/jsonl": {**_FILE["application/jsonl"], "examples": {"jsonl": {"value": _EXAMPLE}}},
             },
         }
     },
@@ -128,7 +131,9 @@ async def import_chat(
     """Make a new chat from a file.
 
     The chat is made as a whole or not at all. Its messages keep their ids, times, swipes and marks; a message without
-    an id gets one that is made from its line number. What a line has beside that is kept for an export.
+    an id gets one that is made from its line number. What a line has beside that is kept for an export. A vault becomes
+    the same chat again, with its lines and its memory; what it taught its user or tenant returns to them, unless the
+    token is limited to another user.
     """
     ref = ChatRef.of(caller, chat_id)
     slots: ImportSlots = request.app.state.import_slots

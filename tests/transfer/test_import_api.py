@@ -105,7 +105,10 @@ async def test_a_chat_that_exists_is_not_changed(api: httpx.AsyncClient) -> None
 
 async def test_an_unknown_format_is_refused(api: httpx.AsyncClient) -> None:
     problem = await import_file(api, LINE, file_format="csv", status=422)
-    assert problem["errors"][0] == {"loc": ["query", "format"], "msg": "must be one of sillytavern, jsonl, transcript"}
+    assert problem["errors"][0] == {
+        "loc": ["query", "format"],
+        "msg": "must be one of sillytavern, jsonl, transcript, vault",
+    }
 
 
 async def test_a_file_that_is_too_large_is_refused(small: httpx.AsyncClient, api: httpx.AsyncClient) -> None:

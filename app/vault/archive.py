@@ -1,0 +1,139 @@
+"""Opens a zip that anybody may have written, and refuses what could harm: before and while it is read.
+
+The directory of the zip is checked before `zipfile` reads it, which would load it as a whole. Entries are never
+extracted, only read, up to the size that the directory says.
+"""
+
+import stat
+import struct
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from io import BufferedReader, RawIOBase
+from typing import IO, cast
+
+from app.vault.errors import InvalidVault
+from app.vault.state_file import MAX_LINE_BYTES
+
+STATE = "state.json"
+
+MAX_ENTRIES = 10_000
+MAX_DIRECTORY_BYTES = 4 * 1024 * 1024
+MAX_BYTES = 1024 * 1024 * 1024
+"""The most bytes of all files together, decompressed."""
+
+MAX_RATIO, RATIO_FROM_BYTES = 200, 16 * 1024 * 1024
+"""How many times as large as the zip its files may be, once they are larger than this."""
+
+_END = struct.Struct("<4s4H2LH")
+_ENCRYPTED = 0x1 | 0x40 | 0x2000
+_UTF8 = 0x800
+_READ_BYTES = 256 * 1024
+
+
+class Vault:
+    """An open zip whose entries were checked. It belongs to the file that it was opened from."""
+
+    def __init__(self, archive: zipfile.ZipFile, folder: str) -> None:
+        self._archive = archive
+        self._folder = folder
+
+    def list_names(self) -> list[str]:
+        """Return the names of the files, sorted, without the folder that may contain all of them."""
+        names = (name.removeprefix(self._folder) for name in self._archive.namelist() if name.startswith(self._folder))
+        return sorted(name for name in names if not name.endswith("/"))
+
+    def read_lines(self, name: str) -> Iterator[bytes]:
+        """Yield the lines of a file with their ends, in bounded memory. Raises InvalidVault."""
+        try:
+            with self._archive.open(self._folder + name) as entry:
+                buffered = BufferedReader(cast("RawIOBase", entry), _READ_BYTES)  # it reads as a raw stream does
+                while line := buffered.readline(MAX_LINE_BYTES):
+                    yield line
+        except KeyError:
+            raise InvalidVault(f"The vault has no file {name!r}.") from None
+        except (zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
+            raise InvalidVault(f"{name}: the file in the zip is damaged ({type(error).__name__}).") from None
+
+
+def open_vault(file: IO[bytes]) -> Vault:
+    """Return the vault in a seekable file. Raises InvalidVault if it is not a zip with harmless entries.
+
+    Only the directory is read. The rows are checked when they are read.
+    """
+    size = file.seek(0, 2)
+    _check_end(file, size)
+    file.seek(0)
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, OSError, UnicodeDecodeError, ValueError):
+        raise InvalidVault("The zip is damaged: its directory cannot be read.") from None
+    infos = archive.infolist()
+    for info in infos:
+        _check_entry(info)
+    _check_names(infos)
+    _check_sizes(infos, size)
+    names = [info.filename for info in infos]
+    if STATE in names:
+        return Vault(archive, "")
+    folders = [name.removesuffix(STATE) for name in names if name.count("/") == 1 and name.endswith(f"/{STATE}")]
+    if len(folders) != 1:
+        raise InvalidVault(f"The zip is not a vault: it has no file {STATE!r}.")
+    return Vault(archive, folders[0])
+
+
+def _check_end(file: IO[bytes], size: int) -> None:
+    """Check the record at the end of the zip, which must be its last 22 bytes, so that `zipfile` finds the same one."""
+    file.seek(max(size - _END.size - 20, 0))
+    tail = file.read(_END.size + 20)
+    if len(tail) < _END.size or not tail[-_END.size :].startswith(b"PK\5\6"):
+        raise InvalidVault("The file is not a whole zip: it is cut off, or something else.")
+    _, disk, first_disk, here, entries, directory_bytes, begins, comment = _END.unpack(tail[-_END.size :])
+    if comment or disk or first_disk or here != entries or b"PK\6\7" in tail[:20]:
+        raise InvalidVault("The zip must be one file without a comment and with at most 65,534 entries.")
+    if begins + directory_bytes + _END.size != size:
+        raise InvalidVault("The zip is damaged: something is missing in it, or before it.")
+    if entries > MAX_ENTRIES or directory_bytes > MAX_DIRECTORY_BYTES:
+        raise InvalidVault(f"The zip has too many entries; it may have {MAX_ENTRIES:,}.")
+
+
+def _check_entry(info: zipfile.ZipInfo) -> None:
+    name = info.orig_filename
+    shown = repr(name[:100])
+    if info.flag_bits & _ENCRYPTED:
+        raise InvalidVault(f"{shown} is encrypted; a vault has no password.")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise InvalidVault(f"{shown} has an unknown compression; use deflate or none.")
+    if not name.isascii() and not info.flag_bits & _UTF8:
+        raise InvalidVault(f"The name {shown} is not in UTF-8.")
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise InvalidVault(f"{shown} is a link or a special file; a vault has only files.")
+    parts = name.removesuffix("/").split("/")
+    is_safe = not any(part in ("", ".", "..") for part in parts) and not set(name) & set("\\:\0")
+    if not is_safe or not name.isprintable():
+        raise InvalidVault(f"{shown} is not a relative path inside the vault.")
+
+
+def _check_names(infos: Sequence[zipfile.ZipInfo]) -> None:
+    """Refuse names that are the same for some file system."""
+    seen = set[str]()
+    for info in infos:
+        name = unicodedata.normalize("NFC", info.filename.removesuffix("/")).casefold()
+        if name in seen:
+            raise InvalidVault(f"The zip contains {info.filename[:100]!r} twice.")
+        seen.add(name)
+
+
+def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int) -> None:
+    end = size
+    for info in sorted(infos, key=lambda info: info.header_offset, reverse=True):
+        if info.header_offset + info.compress_size > end:
+            raise InvalidVault("The zip is damaged: its entries overlap.")
+        end = info.header_offset
+    total = sum(info.file_size for info in infos)
+    if total > MAX_BYTES:
+        raise InvalidVault(f"The files of the zip have {total:,} bytes; at most {MAX_BYTES:,} are read.")
+    if total > max(RATIO_FROM_BYTES, size * MAX_RATIO):
+        raise InvalidVault(f"The zip is compressed more than {MAX_RATIO} times, as no export is.")

@@ -1,0 +1,265 @@
+"""The pages of a vault: a line of a chat in Markdown, read in the snapshot of the export.
+
+No page contains the id of the chat, the time of the export, or what other chats taught.
+"""
+
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import orjson
+
+from app.blocks import book as blocks
+from app.chats.characters import find_sole
+from app.chats.chat_lock import ChatRef
+from app.chats.models import ChatLine
+from app.facts import book as facts
+from app.kit.db import DbSession
+from app.knowledge import reading
+from app.memories import book as memories
+from app.memories.memory import Memory
+from app.vault import queries
+from app.vault.wording import (
+    hash_name,
+    make_mark,
+    word_day,
+    word_element,
+    word_fact,
+    word_memory,
+    word_section,
+    word_speech,
+)
+
+CHAPTER_MESSAGES = 200
+
+Parts = AsyncIterator[str]
+
+
+@dataclass
+class Pages:
+    """The pages of one chat.
+
+    Attributes:
+        ref: The chat, as the caller sees it.
+        chat: The line that the pages show.
+        now: Any time; it decides about nothing that the pages show.
+
+    """
+
+    db_session: DbSession
+    ref: ChatRef
+    chat: ChatLine
+    now: datetime
+    _chapters: list[queries.Chapter] = field(default_factory=list)
+    _memories: list[Memory] = field(default_factory=list)
+    _user_name: str = "User"
+    _filled: set[str] = field(default_factory=set)
+
+    @property
+    def title(self) -> str:
+        """The names of those who speak, once `list_pages` has begun."""
+        names = [self._user_name, *(one["name"] for one in self.chat.characters)]
+        return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+    async def list_pages(self) -> AsyncIterator[tuple[str, Parts]]:
+        """Yield the name and the content of each page; each content must be used up before the next page."""
+        self._chapters = await queries.list_chapters(self.db_session, self._line, CHAPTER_MESSAGES)
+        self._user_name = self.chat.user_name or await queries.find_user_name(self.db_session, self._line) or "User"
+        self._memories = await self._list_memories()
+        days = dict[str, list[Memory]]()
+        for one in self._memories:
+            days.setdefault(f"{self._here(one.learnt_at):%Y-%m-%d}", []).append(one)
+        yield "README.md", self._write_start(sorted(days))
+        yield "MEMORY.md", self._write_memory("MEMORY.md")
+        for day, learnt in sorted(days.items()):
+            yield f"{day}.md", self._write_day(f"{day}.md", day, learnt)
+        yield "summary.md", self._write_summary("summary.md")
+        yield "memos.md", self._write_memos("memos.md")
+        yield "scenes.md", self._write_scenes("scenes.md")
+        yield "diary.md", self._write_diary("diary.md")
+        for number, chapter in enumerate(self._chapters, start=1):
+            yield _chapter_name(number), self._write_chapter(number, chapter)
+
+    async def write_transcript(self) -> Parts:
+        """Yield the lines of `transcript.jsonl`."""
+        async for row in queries.stream(self.db_session, queries.MESSAGES, *self._line, 0, 2**31 - 1):
+            said = {
+                "ts": row["sent_at"].isoformat(),
+                "role": row["role"],
+                "name": row["name"],
+                "content": row["content"],
+                "actions": orjson.Fragment(row["tool_calls"] or "[]"),
+                "meta": orjson.Fragment(row["metadata"] or "{}"),
+                "seq": row["seq"],
+                "id": row["message_id"],
+            }
+            said |= {name: row[name] for name in ("kind", "tool_call_id") if row[name] is not None}
+            yield orjson.dumps(said).decode() + "\n"
+
+    # --- the pages ---
+
+    async def _write_start(self, days: Sequence[str]) -> Parts:
+        counted = f"{self.chat.message_count:,} messages" if self.chat.message_count != 1 else "1 message"
+        yield f"# {self.title}\n\n*{counted}, and what is remembered of them.*\n\n## The story\n\n"
+        for number, chapter in enumerate(self._chapters, start=1):
+            begins, ends = word_day(self._here(chapter.began_at)), word_day(self._here(chapter.ended_at))
+            yield f"{number}. [{begins if begins == ends else f'{begins}, to {ends}'}]({_chapter_name(number)})\n"
+        yield "\n## What is remembered\n\n"
+        yield "- [Memory](MEMORY.md): facts, and what is always kept in mind\n"
+        yield "- [Summary](summary.md), [memos](memos.md) and [scenes](scenes.md)\n- [Diary](diary.md)\n"
+        for day in days:
+            yield f"- [{word_day(datetime.fromisoformat(day))}]({day}.md)\n"
+        yield _ABOUT
+
+    async def _write_memory(self, page: str) -> Parts:
+        yield "# Memory\n\n"
+        if held := await self._list_facts():
+            yield "## Facts\n\n"
+            for key, value in held:
+                yield word_element(word_fact(key, value), self._mark(page, "fact", hash_name(key)))
+            yield "\n"
+        view = await reading.view_chat(self.db_session, replace(self.ref, only_chat=True), line=self.chat.line_id)
+        for label, block in (await blocks.list_blocks(self.db_session, view)).items():
+            yield word_section(f"Core memory: {label}", block.text, self._mark(page, "block", hash_name(label)))
+        yield self._word_nothing(page)
+
+    async def _write_day(self, page: str, day: str, learnt: Sequence[Memory]) -> Parts:
+        yield f"# {day}\n"
+        minute = ""
+        for one in learnt:
+            if (at := f"{self._here(one.learnt_at):%H:%M}") != minute:
+                yield f"\n## {at} — {self.title}\n\n"
+                minute = at
+            text = word_memory(one.category, one.content, one.tags)
+            yield word_element(text, self._mark(page, "memory", str(one.memory_id)))
+
+    async def _write_summary(self, page: str) -> Parts:
+        yield "# Summary\n\n"
+        async for row in queries.stream(self.db_session, queries.NARRATIVE, *self._line, "summary"):
+            for name, heading, text in (("kept", "Kept", row["kept_text"]), ("text", "The story so far", row["text"])):
+                if text:
+                    yield word_section(heading, text, self._mark(page, "summary", name))
+        yield self._word_nothing(page)
+
+    async def _write_memos(self, page: str) -> Parts:
+        yield "# Memo book\n\n"
+        async for row in queries.stream(self.db_session, queries.MEMOS, *self._line):
+            mark = self._mark(page, "memo", str(row["memo_id"]))
+            at = row["began_at"] or row["created_at"]
+            yield word_section(f"{row['number']} · {word_day(self._here(at))}", row["text"], mark, self._link(row))
+        yield self._word_nothing(page)
+
+    async def _write_scenes(self, page: str) -> Parts:
+        yield "# Scenes\n\n"
+        async for row in queries.stream(self.db_session, queries.NARRATIVE, *self._line, "recap"):
+            if row["text"]:
+                yield word_section("The story so far", row["text"], self._mark(page, "recap", "recap"))
+        async for row in queries.stream(self.db_session, queries.SCENES, *self._line):
+            heading = word_scene(row["number"], row["title"])
+            mark = self._mark(page, "scene", str(row["scene_id"]))
+            yield word_section(heading, row["recap"], mark, self._link(row))
+        yield self._word_nothing(page)
+
+    async def _write_diary(self, page: str) -> Parts:
+        character: str | None = None
+        async for row in queries.stream(self.db_session, queries.ENTRIES, *self._line):
+            if row["character"] != character:
+                character = row["character"]
+                yield f"# {f'{character}’s diary' if character else 'Diary'}\n\n"
+            at = self._here(row["dated_at"])
+            mark = self._mark(page, "entry", str(row["entry_id"]))
+            yield word_section(f"{word_day(at)}, {at:%H:%M}", row["content"], mark)
+        if character is None:
+            yield f"# Diary\n\n{self._word_nothing(page)}"
+
+    async def _write_chapter(self, number: int, chapter: queries.Chapter) -> Parts:
+        yield f"# Chapter {number}\n\n{self._word_way(number)}\n\n"
+        day = ""
+        bounds = (chapter.first_seq, chapter.last_seq)
+        async for row in queries.stream(self.db_session, queries.MESSAGES, *self._line, *bounds):
+            at = self._here(row["sent_at"])
+            if word_day(at) != day:
+                day = word_day(at)
+                yield f"## {day}\n\n"
+            yield word_speech(self._speaker(row), at, row["content"], f"m{row['seq']}", _note(row))
+        yield f"{self._word_way(number)}\n"
+
+    # --- their parts ---
+
+    @property
+    def _line(self) -> tuple[UUID, UUID]:
+        return self.ref.key, self.chat.line_id
+
+    def _here(self, at: datetime) -> datetime:
+        return at.astimezone(ZoneInfo(self.chat.time_zone))
+
+    def _mark(self, page: str, kind: str, name: str) -> str:
+        """Return the mark of an item, and note that the page has one."""
+        self._filled.add(page)
+        return make_mark(kind, name)
+
+    def _word_nothing(self, page: str) -> str:
+        return "" if page in self._filled else "*Nothing yet.*\n"
+
+    def _speaker(self, row: Any) -> str | None:
+        if row["role"] in ("user", "assistant"):
+            default = self._user_name if row["role"] == "user" else find_sole(self.chat.characters) or "Character"
+            return str(row["name"] or default)
+        return None if row["role"] == "narrator" else str(row["name"] or row["role"].title())
+
+    def _link(self, row: Any) -> str:
+        """Return a link to the first message of a row's range; empty if it has none."""
+        first, last = row["first_seq"], row["last_seq"]
+        number = bisect_right([one.first_seq for one in self._chapters], first or 0)
+        if first is None or number == 0:
+            return ""
+        words = f"message {first}" if first == last else f"messages {first}–{last}"
+        return f"[{words}]({_chapter_name(number)}#^m{first})"
+
+    def _word_way(self, number: int) -> str:
+        names = {number - 1: "← The chapter before", number + 1: "The next chapter →"}
+        ways = [f"[{words}]({_chapter_name(to)[6:]})" for to, words in names.items() if 1 <= to <= len(self._chapters)]
+        return " · ".join([*ways[: number > 1], "[Contents](../README.md)", *ways[number > 1 :]])
+
+    async def _list_facts(self) -> list[tuple[str, str]]:
+        view = await reading.view_chat(self.db_session, self.ref, line=self.chat.line_id)
+        own = await queries.list_taught(self.db_session, self.ref.key)
+        held = await facts.list_held(self.db_session, view)
+        return [
+            (key, one.content)
+            for key, one in sorted(held.items())
+            if one.content is not None and (one.rank == 0 or one.statement_id in own)
+        ]
+
+    async def _list_memories(self) -> list[Memory]:
+        """Return the memories of the chat and those that it taught its user, the oldest first."""
+        view = await memories.view_chat(self.db_session, self.ref, line=self.chat.line_id)
+        own = await queries.list_taught(self.db_session, self.ref.key)
+        found = await memories.list_all(self.db_session, view, now=self.now)
+        chosen = [one for one in found if one.rank == 0 or one.statement_id in own]
+        return sorted(chosen, key=lambda one: (one.learnt_at, one.memory_id))
+
+
+def word_scene(number: int, title: str | None) -> str:
+    """Return the heading of a scene."""
+    return f"{number} · {title}" if title else f"{number}"
+
+
+def _chapter_name(number: int) -> str:
+    return f"story/{number:04}.md"
+
+
+def _note(row: Any) -> str:
+    """Return what is special about a message."""
+    notes = [str(row["kind"])] if row["kind"] else []
+    return ", ".join([*notes, *(["hidden"] if row["hidden_by"] or row["excluded"] else [])])
+
+
+_ABOUT = """
+`transcript.jsonl` contains the messages of this line. `state.json` contains the whole chat, and only this file is read
+by an import: a change of another file changes nothing there.
+"""

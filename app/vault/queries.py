@@ -1,0 +1,140 @@
+"""SQL of vaults; the statements for single tables are made in `tables.py`."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from app.kit.db import DbSession
+from app.kit.owners import NO_LINE
+from app.vault.tables import DIFFERING
+
+_PREFETCHED_ROWS = 50
+"""How many rows are in memory at once; a row can have some hundred kilobytes."""
+
+# So that values are written in the same way whatever the database's own settings are.
+_SETTINGS = "SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1"
+
+_CURRENT = "SELECT line_id FROM chats WHERE chat_key = $1 AND line_status = 'current'"
+
+_REVISION = "SELECT revision FROM chats WHERE chat_key = $1 AND line_id = $2"
+
+_BEHIND_HEAD = """
+    SELECT EXISTS (SELECT FROM chats c WHERE c.chat_key = $1 AND c.head_seq < (
+        SELECT max(m.seq) FROM messages m WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id))"""
+
+_MOST_KEYS = f"""
+    SELECT coalesce(max(keys), 0)::int FROM (
+        SELECT count(DISTINCT key) AS keys FROM statements
+        WHERE owner_key = $1 AND line_id = '{NO_LINE}' AND kind <> 'memory' GROUP BY kind, character) AS counted"""  # noqa: S608
+
+
+async def begin(db_session: DbSession) -> None:
+    """Have the transaction write values as a vault contains them."""
+    await db_session.raw.execute(_SETTINGS)
+
+
+async def stream(db_session: DbSession, query: str, *parameters: Any) -> AsyncIterator[Any]:
+    """Yield the rows of a query, a few in memory at a time."""
+    async for row in db_session.raw.cursor(query, *parameters, prefetch=_PREFETCHED_ROWS):
+        yield row
+
+
+async def insert(db_session: DbSession, statement: str, *parameters: Any) -> None:
+    """Insert rows of one table (`VaultTable.write_insert`)."""
+    await db_session.raw.execute(statement, *parameters)
+
+
+async def differs(
+    db_session: DbSession, chat_key: UUID, rows: str, of_user: UUID | None, of_tenant: UUID | None
+) -> bool:
+    """Return whether ids of these rows of `statements` are those of other statements of the user or the tenant."""
+    return bool(await db_session.raw.fetchval(DIFFERING, chat_key, rows, of_user, of_tenant))
+
+
+async def find_current(db_session: DbSession, chat_key: UUID) -> UUID | None:
+    """Return the id of a chat's current line, or None."""
+    found: UUID | None = await db_session.raw.fetchval(_CURRENT, chat_key)
+    return found
+
+
+async def get_revision(db_session: DbSession, line: tuple[UUID, UUID]) -> int:
+    """Return the revision of a line."""
+    revision: int = await db_session.raw.fetchval(_REVISION, *line)
+    return revision
+
+
+async def has_messages_behind_head(db_session: DbSession, chat_key: UUID) -> bool:
+    """Return whether a line of a chat has messages after its `head_seq`."""
+    return bool(await db_session.raw.fetchval(_BEHIND_HEAD, chat_key))
+
+
+async def count_most_keys(db_session: DbSession, owner_key: UUID) -> int:
+    """Return the largest number of keys of one kind in a scope of a user or a tenant; memories are not limited."""
+    count: int = await db_session.raw.fetchval(_MOST_KEYS, owner_key)
+    return count
+
+
+# --- what the pages show ---
+
+_ON_LINE = "chat_key = $1 AND line_id = $2"
+
+MESSAGES = f"""
+    SELECT seq, message_id, role, name, kind, content, sent_at, hidden_by, excluded, tool_call_id,
+        tool_calls::text AS tool_calls, metadata::text AS metadata
+    FROM messages WHERE {_ON_LINE} AND seq BETWEEN $3 AND $4 AND deleted_at IS NULL ORDER BY seq"""  # noqa: S608
+
+MEMOS = f"""
+    SELECT b.memo_id, b.number, b.first_seq, b.last_seq, b.text, b.created_at, (
+        SELECT m.sent_at FROM messages m WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq = b.first_seq) AS began_at
+    FROM memos b WHERE {_ON_LINE} AND status = 'ready' AND deleted_at IS NULL ORDER BY sort_key, number"""  # noqa: S608
+
+SCENES = f"""
+    SELECT scene_id, number, title, recap, first_seq, last_seq
+    FROM scenes WHERE {_ON_LINE} AND lifted_at IS NULL ORDER BY first_seq"""  # noqa: S608
+
+ENTRIES = f"""
+    SELECT entry_id, character, content, dated_at FROM diary_entries
+    WHERE {_ON_LINE} AND NOT hidden AND deleted_at IS NULL AND content <> ''
+    ORDER BY character COLLATE "C", number"""  # noqa: S608
+
+NARRATIVE = f"""
+    SELECT kept_text, text FROM narrative_versions WHERE {_ON_LINE} AND layer = $3 AND current
+    ORDER BY subject COLLATE "C\""""  # noqa: S608
+
+_CHAPTERS = f"""
+    SELECT min(seq) AS first_seq, max(seq) AS last_seq, min(sent_at) AS began_at, max(sent_at) AS ended_at FROM (
+        SELECT seq, sent_at, (row_number() OVER (ORDER BY seq) - 1) / $3::int AS chapter
+        FROM messages WHERE {_ON_LINE} AND deleted_at IS NULL) AS numbered
+    GROUP BY chapter ORDER BY chapter"""  # noqa: S608
+
+_USER_NAME = f"""
+    SELECT name FROM messages WHERE {_ON_LINE} AND role = 'user' AND name IS NOT NULL AND deleted_at IS NULL
+    ORDER BY seq LIMIT 1"""  # noqa: S608
+
+_TAUGHT = "SELECT DISTINCT statement_id FROM teachings WHERE chat_key = $1 AND wide_key IS NOT NULL"
+
+
+class Chapter(NamedTuple):
+    """A chapter of the story: the seqs of its first and its last message, and when they were sent."""
+
+    first_seq: int
+    last_seq: int
+    began_at: datetime
+    ended_at: datetime
+
+
+async def list_chapters(db_session: DbSession, line: tuple[UUID, UUID], messages: int) -> list[Chapter]:
+    """Return the chapters of a line, each of so many messages."""
+    return [Chapter(*row) for row in await db_session.raw.fetch(_CHAPTERS, *line, messages)]
+
+
+async def list_taught(db_session: DbSession, chat_key: UUID) -> frozenset[UUID]:
+    """Return the ids of the statements of wider scopes that a chat taught."""
+    return frozenset(row["statement_id"] for row in await db_session.raw.fetch(_TAUGHT, chat_key))
+
+
+async def find_user_name(db_session: DbSession, line: tuple[UUID, UUID]) -> str | None:
+    """Return the first name of a user in the messages of a line, or None."""
+    name: str | None = await db_session.raw.fetchval(_USER_NAME, *line)
+    return name

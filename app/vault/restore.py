@@ -1,0 +1,284 @@
+"""Restores a vault as a new chat, in the transaction of the caller: a vault with an error leaves nothing behind."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+from pydantic import ValidationError
+
+from app.chats.chat_lock import ChatRef
+from app.chats.errors import ChatTaken, busy_if_locked
+from app.chats.events import CurrentLineReplaced, SettingsChanged
+from app.chats.heads import lock_line
+from app.chats.models import CURRENT
+from app.chats.revision import register_new
+from app.chats.schemas import ChatPut
+from app.chats.service import SCOPE_SETTINGS
+from app.chats.settings import effective
+from app.kit.auth import Forbidden
+from app.kit.db import DbSession, defer
+from app.kit.ids import tenant_key, user_key
+from app.kit.owners import CHAT_WIDE, NO_LINE
+from app.kit.validation_errors import word_error
+from app.kit.work_queue import WorkScheduled
+from app.knowledge.cache import note_change
+from app.knowledge.service import MAX_KEYS
+from app.layers.layer import Layer
+from app.passages.handlers import schedule_all
+from app.vault import queries
+from app.vault.archive import STATE, Vault
+from app.vault.errors import InvalidVault
+from app.vault.state_file import Row, StateError, read_rows
+from app.vault.tables import CHATS, STATEMENTS, TEACHINGS, VaultTable, list_vault_tables
+
+_BATCH_ROWS, _BATCH_BYTES = 500, 256 * 1024
+
+_CHECKED = ("characters", "user_name", "user_persona", "system_prompt", "time_zone", "language", "metadata")
+
+MAX_LINES = 1_000
+MAX_WIDE_STATEMENTS = 20_000
+"""The most statements of a user or a tenant that a chat can bring with it."""
+
+
+async def restore_vault(
+    db_session: DbSession, vault: Vault, ref: ChatRef, layers: Sequence[Layer], *, now: datetime
+) -> UUID:
+    """Create the chat `ref` from a vault, with all of its lines, and return the id of its current line.
+
+    The chat's user is that of the vault, or the one that the caller's token is limited to. What the chat taught its
+    user or its tenant returns to their scopes; if the caller's token is limited to a user, only what it taught this
+    same user does, and the rest is known to the new chat alone. So nothing is written for another user.
+
+    What is due follows from the rows: the layers schedule what is missing or stale on the current line.
+
+    Raises InvalidVault, ChatTaken, ChatBusy, or Forbidden for a caller who sees only the chat if the vault contains
+    something of wider scopes.
+    """
+    restoring = _Restoring(db_session, ref)
+    batches = _form_batches(_read(vault))
+    while batch := await asyncio.to_thread(next, batches, None):
+        await restoring.insert(batch)
+    line_id = await restoring.check()
+    try:
+        await _schedule(db_session, (ref.key, line_id), layers, now=now)
+    except (LookupError, TypeError, ValueError, AttributeError, asyncpg.DataError):
+        raise InvalidVault(f"{STATE}: the rows of the chat do not fit together.") from None
+    defer(db_session, CurrentLineReplaced(ref.tenant, ref.key))
+    defer(db_session, WorkScheduled())
+    for key in restoring.wide_keys:
+        note_change(db_session, ref.tenant, key)
+    return line_id
+
+
+class _Restoring:
+    """The state of one restoration."""
+
+    def __init__(self, db_session: DbSession, ref: ChatRef) -> None:
+        self._db_session = db_session
+        self._ref = ref
+        self._tables = {table.name: table for table in list_vault_tables()}
+        self._columns = dict[str, frozenset[str]]()
+        self._user_id: str | None = None
+        self._of_user: UUID | None = None
+        self._of_tenant: UUID | None = None
+        self._wide = set[str]()
+        self._taught = set[str]()
+        self.line_ids = set[str]()
+        self.wide_keys = set[UUID]()
+
+    async def insert(self, batch: Sequence[Row]) -> None:
+        """Check and insert rows of one table."""
+        name = batch[0].table
+        table = self._tables.get(name)
+        if table is None:
+            raise _wrong(batch[0], f"the table {name!r} is unknown")
+        if name not in self._columns:
+            self._columns[name] = frozenset(batch[0].fields)
+            if unknown := sorted(self._columns[name] - table.columns):
+                raise _wrong(batch[0], f"{name} has no column {unknown[0]!r}")
+        for row in batch:
+            if row.fields.keys() != self._columns[name]:
+                raise _wrong(row, "has other fields than the row before it")
+        for row in batch:
+            self._check_row(row)
+        await self._write(table, batch)
+
+    async def check(self) -> UUID:
+        """Check what no constraint does, and return the id of the current line. Raises InvalidVault."""
+        if self._taught - self._wide:
+            raise InvalidVault(f"{STATE}: a teaching belongs to a statement of a wider scope that is not in the vault.")
+        if self._wide - self._taught:
+            raise InvalidVault(f"{STATE}: a statement of a wider scope was taught by no message of the chat.")
+        found = await queries.find_current(self._db_session, self._ref.key)
+        if found is None:
+            raise InvalidVault(f"{STATE}: there is no chat in the vault.")
+        if await queries.has_messages_behind_head(self._db_session, self._ref.key):
+            raise InvalidVault(f"{STATE}: a message has a higher seq than its line.")
+        for key in self.wide_keys:
+            if await queries.count_most_keys(self._db_session, key) > MAX_KEYS:
+                raise InvalidVault(f"{STATE}: the user or the tenant would know more than {MAX_KEYS:,} keys of a kind.")
+        return found
+
+    def _check_row(self, row: Row) -> None:
+        fields = row.fields
+        match row.table:
+            case "chats":
+                self._check_line(row)
+            case "statements":
+                if fields.get("scope") != "chat":
+                    self._check_wide(row, self._wide)
+                    if fields.get("is_set"):
+                        raise _wrong(row, "a statement of a wider scope cannot be one that a person set")
+            case _:
+                if fields.get("line_id") not in self.line_ids:
+                    raise _wrong(row, "line_id: the chat has no such line")
+                if row.table == TEACHINGS and fields.get("scope") != "chat":
+                    self._check_wide(row, self._taught)
+
+    def _check_line(self, row: Row) -> None:
+        fields = row.fields
+        line_id = fields.get("line_id")
+        if not isinstance(line_id, str) or not _is_line(line_id) or line_id in self.line_ids:
+            raise _wrong(row, "line_id: must be a UUID that no other line has")
+        if len(self.line_ids) >= MAX_LINES:
+            raise _wrong(row, f"the chat has more than {MAX_LINES:,} lines")
+        if (fields.get("line_status") == CURRENT) == bool(self.line_ids):
+            raise _wrong(row, "the first line, and no other, must be the current one")
+        _check_fields(row)
+        self.line_ids.add(line_id)
+        if self._ref.only_chat:
+            settings = fields.get("settings")
+            for section, name in SCOPE_SETTINGS:
+                chosen = settings.get(section) if isinstance(settings, dict) else None
+                if isinstance(chosen, dict) and chosen.get(name) not in (None, "chat"):
+                    raise Forbidden(f"A token that is limited to the chat cannot import the setting {section}.{name}.")
+
+    def _check_wide(self, row: Row, statement_ids: set[str]) -> None:
+        """Check a row of a wider scope, and note the statement."""
+        if self._ref.only_chat:
+            raise Forbidden("A token that is limited to the chat cannot import what a user or a tenant knows.")
+        statement_id = row.fields.get("statement_id")
+        if row.fields.get("scope") not in ("user", "tenant") or not isinstance(statement_id, str):
+            raise _wrong(row, "scope: must be chat, user or tenant")
+        if len(statement_ids) >= MAX_WIDE_STATEMENTS:
+            raise _wrong(row, f"the chat taught more than {MAX_WIDE_STATEMENTS:,} statements of wider scopes")
+        statement_ids.add(statement_id)
+        key = self._of_user if row.fields["scope"] == "user" else self._of_tenant
+        if key is not None:
+            self.wide_keys.add(key)
+
+    async def _write(self, table: VaultTable, batch: Sequence[Row]) -> None:
+        given = b"[" + b",".join(row.written for row in batch) + b"]"
+        text = given.decode()
+        scopes: tuple[Any, ...] = (self._of_user, self._of_tenant) if table.has_scopes else ()
+        if table.name == CHATS:
+            self._choose_user(batch[0])
+            of_user = user_key(self._ref.tenant, self._user_id) if self._user_id else None
+            scopes = (self._ref.tenant, self._ref.chat_id, self._user_id, of_user)
+        columns = sorted(self._columns[table.name] - {"scope", "user_id"})
+        try:
+            with busy_if_locked():
+                await queries.insert(self._db_session, table.write_insert(columns), self._ref.key, text, *scopes)
+            if table.name == STATEMENTS and await queries.differs(self._db_session, self._ref.key, text, *scopes):
+                raise _wrong(batch[0], "a statement of these rows is known already, with other words")
+        except asyncpg.UniqueViolationError as error:
+            if error.constraint_name in ("uq_chats_current", "pk_chats"):  # the vault has each line once
+                raise self._taken() from None
+            raise _wrong(batch[0], f"from this row on, {table.name} contains a row twice") from None
+        except asyncpg.IntegrityConstraintViolationError as error:
+            problem = f"violates {error.constraint_name}" if error.constraint_name else "lacks a required value"
+            raise _wrong(batch[0], f"from this row on, a row of {table.name} {problem}") from None
+        except (asyncpg.DataError, asyncpg.ProgramLimitExceededError):
+            raise _wrong(batch[0], f"from this row on, a value does not fit its column in {table.name}") from None
+
+    def _choose_user(self, row: Row) -> None:
+        """Decide to whom the chat belongs, and into whose scopes its statements return."""
+        user_id, only_user = row.fields.get("user_id"), self._ref.only_user
+        if not (user_id is None or (isinstance(user_id, str) and 1 <= len(user_id) <= 200)):
+            raise _wrong(row, "user_id: must be a text of 1 to 200 characters, or null")
+        self._user_id = user_id if only_user is None else only_user
+        if self._user_id is not None and self._user_id == user_id:
+            self._of_user = user_key(self._ref.tenant, self._user_id)
+        if self._user_id is not None and only_user is None:
+            self._of_tenant = tenant_key(self._ref.tenant)
+
+    def _taken(self) -> ChatTaken:
+        chat_id = self._ref.chat_id
+        return ChatTaken(
+            f"There is already a chat {chat_id!r}; choose another chat_id.",
+            errors=[{"loc": ["query", "chat_id"], "msg": "is taken", "id": chat_id}],
+        )
+
+
+def _check_fields(row: Row) -> None:
+    """Check the fields of a line that no constraint checks and that every read needs. Raises InvalidVault."""
+    for name in ("settings", "metadata", "cursors", "context_cache"):
+        if not isinstance(row.fields.get(name, {}), dict):
+            raise _wrong(row, f"{name}: must be a JSON object")
+    given = {name: row.fields[name] for name in _CHECKED if row.fields.get(name) is not None}
+    if isinstance(characters := given.get("characters"), list):
+        given["characters"] = [
+            {name: value for name, value in one.items() if name != "hashed_name"} if isinstance(one, dict) else one
+            for one in characters
+        ]
+    try:
+        ChatPut.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise _wrong(row, f"{place}: {word_error(first)}") from None
+    try:
+        effective(row.fields.get("settings", {}))
+    except (ValueError, TypeError, AttributeError, LookupError):
+        raise _wrong(row, "settings: are not those of a chat") from None
+
+
+async def _schedule(db_session: DbSession, line: tuple[UUID, UUID], layers: Sequence[Layer], *, now: datetime) -> None:
+    """Let the layers schedule what is missing or stale, as when they are switched on.
+
+    What they change in the head is dropped: it would be counted again, but the chat has not changed.
+    """
+    register_new(db_session, line, await queries.get_revision(db_session, line))
+    head = await lock_line(db_session, *line)
+    if head is None:
+        raise LookupError(f"the line {line[1]} does not exist")
+    event = SettingsChanged(head=head, now=now, settle_s=db_session.settle_s)
+    for layer in layers:
+        await layer.on_settings_changed(db_session, event)
+    await schedule_all(db_session, head, now=now)
+
+
+def _read(vault: Vault) -> Iterator[Row]:
+    try:
+        yield from read_rows(vault.read_lines(STATE))
+    except StateError as error:
+        raise InvalidVault(f"{STATE}: {error}.") from None
+
+
+def _form_batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Yield the rows of one table that one statement inserts, table by table."""
+    batch, size = list[Row](), 0
+    for row in rows:
+        if batch and (row.table != batch[0].table or len(batch) >= _BATCH_ROWS or size >= _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += len(row.written)
+    if batch:
+        yield batch
+
+
+def _is_line(written: str) -> bool:
+    """Return whether a text is the id of a line, as PostgreSQL writes it, and not a reserved one."""
+    try:
+        line_id = UUID(written)
+    except ValueError:
+        return False
+    return str(line_id) == written and line_id not in (NO_LINE, CHAT_WIDE)
+
+
+def _wrong(row: Row, problem: str) -> InvalidVault:
+    return InvalidVault(f"{STATE}: line {row.number}: {problem}.")

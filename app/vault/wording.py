@@ -1,0 +1,69 @@
+"""The Markdown of a vault: how its pages are written. Pure.
+
+A text of the memory is an item: a section under a heading, or an element of a list. Each ends with a mark such as
+`^memo-0192f3a1b2c3`, the form of Obsidian for the name of a paragraph, which it does not show.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+_HEADING = re.compile(r"(#{1,6}[ \t])", re.MULTILINE)
+_FENCE = re.compile(r"(?m)^(`{3,}|~{3,})")
+
+
+def tidy(text: str) -> str:
+    """Return a text without spaces at the ends of lines and empty lines around it."""
+    return "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").split("\n")).strip("\n").strip()
+
+
+def hash_name(name: str) -> str:
+    """Return a short hash of a name, for a mark."""
+    return hashlib.sha256(name.encode()).hexdigest()[:12]
+
+
+def make_mark(kind: str, name: str) -> str:
+    """Return the mark of an item: a UUID is shortened to its last 12 digits, which are random; a seq stays whole."""
+    return f"{kind}-{name.replace('-', '')[-12:]}"
+
+
+def word_section(heading: str, text: str, mark: str, link: str = "") -> str:
+    """Return an item under a heading; `link` leads from it to its messages."""
+    return f"## {heading}\n\n{tidy(text)}\n\n{link + ' ' if link else ''}^{mark}\n\n"
+
+
+def word_element(text: str, mark: str) -> str:
+    """Return an item that is an element of a list; its further lines are indented."""
+    return f"- {tidy(text).replace(chr(10), chr(10) + '  ')} ^{mark}\n"
+
+
+def word_fact(key: str, value: str) -> str:
+    """Return the text of the element of a fact."""
+    return f"**{key}**: {value}"
+
+
+def word_memory(category: str | None, content: str, tags: Sequence[str]) -> str:
+    """Return the text of the element of a memory: ``[category] content `tag1 tag2` ``.
+
+    If a tag contains a space, commas separate them.
+    """
+    joined = "".join(f"{tag}, " for tag in tags).strip() if any(" " in tag for tag in tags) else " ".join(tags)
+    return f"{f'[{category}] ' if category else ''}{content}{f' `{joined}`' if tags else ''}"
+
+
+def word_day(at: datetime) -> str:
+    """Return a date as `Saturday, 6 September 2025`."""
+    return f"{at:%A}, {at.day} {at:%B} {at.year}"
+
+
+def word_speech(speaker: str | None, at: datetime, text: str, mark: str, note: str = "") -> str:
+    """Return a message as a paragraph of a script. It is closed in itself: it begins no heading and leaves none open.
+
+    Without a speaker it is narration.
+    """
+    head = f"**{speaker}**" if speaker else "*Narration*"
+    quoted = _HEADING.sub(r"\\\1", tidy(text)) if text.strip() else "*(nothing said)*"
+    if len(_FENCE.findall(quoted)) % 2:
+        quoted += "\n```"
+    return f"{head} · {at:%H:%M}{f' · *{note}*' if note else ''} ^{mark}\n\n{quoted}\n\n"

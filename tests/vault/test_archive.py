@@ -1,0 +1,120 @@
+"""A zip that could harm is refused with one line, before it is read."""
+
+import io
+import struct
+import zipfile
+from collections.abc import Callable
+
+import pytest
+
+from app.vault.archive import MAX_BYTES, STATE, open_vault
+from app.vault.errors import InvalidVault
+from tests.vault.vaults import zip_of
+
+_ONE = {STATE: b"{}\n"}
+_ZIP64_LOCATOR = struct.pack("<4sLQL", b"PK\6\7", 0, 0, 1)
+
+
+def _named(name: str, **info: int) -> bytes:
+    """A zip with one more entry of this name."""
+    file = io.BytesIO(zip_of(_ONE))
+    with zipfile.ZipFile(file, "a") as archive:
+        entry = zipfile.ZipInfo(name)
+        for attribute, value in info.items():
+            setattr(entry, attribute, value)
+        archive.writestr(entry, b"x")
+    return file.getvalue()
+
+
+def _with_comment() -> bytes:
+    file = io.BytesIO(zip_of(_ONE))
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.comment = b"hello"
+    return file.getvalue()
+
+
+def _sized(size: int) -> bytes:
+    """A zip whose directory says that its only entry has this size."""
+    made = bytearray(zip_of(_ONE))
+    at = made.index(b"PK\1\2") + 24
+    made[at : at + 4] = struct.pack("<L", size)
+    return bytes(made)
+
+
+def _overlapping() -> bytes:
+    """A zip whose two entries are the same bytes."""
+    made = bytearray(zip_of(_ONE | {"b.md": b"{}\n"}))
+    second = made.index(b"PK\1\2", made.index(b"PK\1\2") + 4)
+    made[second + 42 : second + 46] = struct.pack("<L", 0)
+    return bytes(made)
+
+
+def _flagged(flag: int) -> bytes:
+    made = bytearray(zip_of(_ONE))
+    at = made.index(b"PK\1\2") + 8
+    made[at : at + 2] = struct.pack("<H", flag)
+    return bytes(made)
+
+
+def _latin() -> bytes:
+    """A name outside of ASCII that does not say that it is UTF-8."""
+    made = bytearray(_named("caf\xe9.md"))
+    for signature, offset in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        at = made.rindex(signature) + offset
+        made[at : at + 2] = struct.pack("<H", 0)
+    return bytes(made)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: b"", "not a whole zip"),
+        (lambda: b"PK" + b"x" * 100, "not a whole zip"),
+        (lambda: zip_of(_ONE)[:-1], "not a whole zip"),
+        (lambda: zip_of(_ONE)[10:], "damaged"),
+        (lambda: b"#!/bin/sh\n" + zip_of(_ONE), "damaged"),
+        (_with_comment, "whole zip"),
+        (lambda: zip_of(_ONE)[:-22] + _ZIP64_LOCATOR + zip_of(_ONE)[-22:], "65,534 entries"),
+        (lambda: zip_of({"a.md": b""}), "has no file 'state.json'"),
+        (lambda: zip_of({"a/state.json": b"", "b/state.json": b""}), "has no file 'state.json'"),
+        (lambda: zip_of(_ONE | {f"{n}": b"" for n in range(10_000)}), "too many entries"),
+        (lambda: _named("../evil.md"), "not a relative path"),
+        (lambda: _named("/etc/passwd"), "not a relative path"),
+        (lambda: _named("a//b.md"), "not a relative path"),
+        (lambda: _named("C:evil.md"), "not a relative path"),
+        (lambda: _named("a\\..\\evil.md"), "not a relative path"),
+        (lambda: _named("a\nb.md"), "not a relative path"),
+        (lambda: _named("STATE.json"), "twice"),
+        (lambda: _named("link", external_attr=0o120777 << 16), "is a link"),
+        (lambda: _named("pipe", external_attr=0o010644 << 16), "is a link"),
+        (lambda: _named("packed", compress_type=zipfile.ZIP_BZIP2), "unknown compression"),
+        (lambda: _flagged(1), "encrypted"),
+        (lambda: _latin(), "UTF-8"),
+        (lambda: _sized(MAX_BYTES + 1), "at most 1,073,741,824"),
+        (lambda: _sized(MAX_BYTES), "more than 200 times"),
+        (lambda: zip_of(_ONE | {"big.md": b"a" * 20_000_000}), "more than 200 times"),
+        (_overlapping, "overlap"),
+    ],
+)
+def test_a_zip_that_could_harm_is_refused(make: Callable[[], bytes], words: str) -> None:
+    with pytest.raises(InvalidVault, match=words) as refused:
+        open_vault(io.BytesIO(make()))
+    assert "\n" not in str(refused.value)
+
+
+def test_an_entry_is_read_no_further_than_its_size() -> None:
+    """A directory that names a smaller size than the entry has, or another checksum."""
+    vault = open_vault(io.BytesIO(_sized(1)))
+    with pytest.raises(InvalidVault, match=r"state\.json: the file in the zip is damaged"):
+        list(vault.read_lines(STATE))
+
+
+def test_a_folder_around_all_files_is_ignored() -> None:
+    vault = open_vault(io.BytesIO(zip_of({"my vault/state.json": b"1\n2\n", "my vault/a.md": b"", "__MACOSX/x": b""})))
+    assert vault.list_names() == ["a.md", "state.json"]
+    assert list(vault.read_lines(STATE)) == [b"1\n", b"2\n"]
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(InvalidVault, match=r"has no file 'MEMORY\.md'"):
+        list(open_vault(io.BytesIO(zip_of(_ONE))).read_lines("MEMORY.md"))

@@ -1,0 +1,45 @@
+"""The pages of a vault, as a person reads them."""
+
+import httpx
+
+from app.kit.db import Database
+from app.vault.wording import word_element, word_memory, word_speech
+from tests.conftest import NOON
+from tests.talk import append, ok, put, said
+from tests.vault.vaults import export, files_of, ref_of
+
+
+async def test_a_chat_reads_as_a_story(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
+    await put(api, user_name="Mira", characters=[{"name": "Kai"}], settings={"preset": "companion"})
+    await append(
+        api,
+        [
+            said(1, role="user", content="I found your letter."),
+            said(2, role="assistant", content="# Then\nyou know."),
+            said(3, role="narrator", content="Rain."),
+        ],
+    )
+    ok(await api.put("/v1/chats/c/facts/boat", json={"value": "It is blue."}), 201)
+    ok(await api.post("/v1/chats/c/memories", json={"content": "Kai keeps the letters.", "tags": ["letters"]}), 201)
+    files = {name: content.decode() for name, content in files_of(await export(database, ref_of(tenant))).items()}
+    story = files["story/0001.md"]
+    assert story.startswith("# Chapter 1\n\n[Contents](../README.md)\n\n## ")
+    assert "**Mira** · " in story
+    assert "^m2\n\n\\# Then\nyou know.\n\n*Narration* · " in story
+    assert "# Mira and Kai\n\n*3 messages, and what is remembered of them.*" in files["README.md"]
+    assert "- **boat**: It is blue. ^fact-" in files["MEMORY.md"]
+    assert files["memos.md"] == "# Memo book\n\n*Nothing yet.*\n"
+    (day,) = [name for name in files if name.startswith("20")]
+    assert "Kai keeps the letters. `letters` ^memory-" in files[day]
+    linked = {part.split(")")[0] for part in files["README.md"].split("](")[1:]}
+    assert linked == {name for name in files if name.endswith(".md")} - {"README.md"}
+
+
+def test_a_speech_ends_what_it_begins() -> None:
+    assert word_speech("Kai", NOON, "```\ncode", "m1").count("```") == 2
+    assert word_speech(None, NOON, " ", "m1").endswith("\n\n*(nothing said)*\n\n")
+
+
+def test_an_element_keeps_its_lines_and_tags() -> None:
+    text = word_memory("plot", "One.\nTwo.", ["a b", "c"])
+    assert word_element(text, "memory-1") == "- [plot] One.\n  Two. `a b, c,` ^memory-1\n"

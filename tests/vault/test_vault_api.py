@@ -1,0 +1,76 @@
+"""Vaults over HTTP and as a shell uses them."""
+
+import io
+import zipfile
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from app.kit.db import Connection
+from app.kit.ids import chat_key
+from tests.commands.test_transfer import memobook, on_fresh_database
+from tests.talk import append, ok, put, talk
+from tests.transfer.files import export_file, import_file
+from tests.vault.vaults import files_of, zip_of
+
+__all__ = ["on_fresh_database"]
+
+
+async def test_a_chat_returns_over_http(api: httpx.AsyncClient) -> None:
+    await put(api, user_name="Mira", characters=[{"name": "Kai"}])
+    await append(api, talk(1, 4))
+    answer = await api.get("/v1/chats/c/export?format=vault")
+    assert answer.headers["content-type"] == "application/zip"
+    assert answer.headers["content-disposition"] == 'attachment; filename="c.zip"'
+    made = await import_file(api, answer.content, "d", "vault")
+    assert made["counters"]["messages"] == 4
+    assert files_of(await export_file(api, "d", "vault")) == files_of(answer.content)
+
+
+async def test_the_pages_show_the_line_that_is_asked_for(api: httpx.AsyncClient) -> None:
+    await append(api, talk(1, 2))
+    early = ok(await api.post("/v1/chats/c/checkpoints", json={"name": "early"}), 201)["line"]
+    await append(api, talk(3, 4))
+    now, then = [files_of(await export_file(api, "c", "vault", **query)) for query in ({}, {"line": early})]
+    assert now["state.json"] == then["state.json"]
+    assert (b"number 4" in now["story/0001.md"], b"number 4" in then["story/0001.md"]) == (True, False)
+    answer = await api.get("/v1/chats/c/export", params={"format": "vault", "line": str(uuid4())})
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("file", [b"", b"no", zip_of({"a.md": b""}), zip_of({"state.json": b"{}"})])
+async def test_what_is_no_vault_is_refused(
+    api: httpx.AsyncClient, connection: Connection, tenant: str, file: bytes
+) -> None:
+    problem = await import_file(api, file, "d", "vault", status=422)
+    assert problem["code"] == "invalid_file"
+    assert "\n" not in problem["detail"]
+    count = "SELECT count(*) FROM chats WHERE chat_key = $1"
+    assert await connection.fetchval(count, chat_key(tenant, "d")) == 0
+
+
+@pytest.mark.usefixtures("on_fresh_database")
+async def test_a_vault_goes_through_a_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in.jsonl").write_bytes(b'{"id":"m1","role":"user","content":"Hi.","sent_at":"2026-01-01T00:00:00Z"}\n')
+    assert await memobook("import", "in.jsonl", "--format", "jsonl", "--chat-id", "c") == 0
+    for chat_id, to in (("c", "one.zip"), ("d", "two.zip")):
+        assert await memobook("export", chat_id, "--format", "vault", "--output", to) == 0
+        if chat_id == "c":
+            assert await memobook("import", to, "--format", "vault", "--chat-id", "d") == 0
+    one, two = [files_of((tmp_path / name).read_bytes()) for name in ("one.zip", "two.zip")]
+    assert one == two
+    capsys.readouterr()
+    assert await memobook("import", "one.zip", "--format", "vault", "--chat-id", "d") == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+async def test_an_unpacked_vault_can_be_packed_again(api: httpx.AsyncClient) -> None:
+    await append(api, talk(1, 2))
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in files_of(await export_file(api, "c", "vault")).items():
+            archive.writestr(f"my vault/{name}", content)
+    await import_file(api, file.getvalue(), "d", "vault")
+    assert (await import_file(api, file.getvalue(), "d", "vault", status=409))["code"] == "chat_taken"
