@@ -23,7 +23,7 @@ MAX_DIRECTORY_BYTES = 4 * 1024 * 1024
 MAX_BYTES = 1024 * 1024 * 1024
 """The most bytes of all files together, decompressed."""
 
-MAX_RATIO, RATIO_FROM_BYTES = 200, 16 * 1024 * 1024
+MAX_RATIO, RATIO_FROM_BYTES = 200, 256 * 1024 * 1024
 """How many times as large as the zip its files may be, once they are larger than this."""
 
 _END = struct.Struct("<4s4H2LH")
@@ -136,4 +136,4 @@ def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int) -> None:
     if total > MAX_BYTES:
         raise InvalidVault(f"The files of the zip have {total:,} bytes; at most {MAX_BYTES:,} are read.")
     if total > max(RATIO_FROM_BYTES, size * MAX_RATIO):
-        raise InvalidVault(f"The zip is compressed more than {MAX_RATIO} times, as no export is.")
+        raise InvalidVault(f"The zip is compressed more than {MAX_RATIO} times.")

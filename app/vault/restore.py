@@ -38,7 +38,7 @@ _BATCH_ROWS, _BATCH_BYTES = 500, 256 * 1024
 
 _CHECKED = ("characters", "user_name", "user_persona", "system_prompt", "time_zone", "language", "metadata")
 
-MAX_LINES = 1_000
+MAX_LINES = 10_000
 MAX_WIDE_STATEMENTS = 20_000
 """The most statements of a user or a tenant that a chat can bring with it."""
 

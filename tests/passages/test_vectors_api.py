@@ -276,3 +276,14 @@ async def test_a_reindex_gives_vectors_to_chats_of_before(
     await embed_all(database, clock)
     await settle(dispatcher, clock)
     assert len(model.requests) == asked, "texts keep their vectors"
+
+
+@pytest.mark.usefixtures("story")
+async def test_a_chat_that_returns_in_a_vault_gets_vectors(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    vault = await api.get(f"{CHAT}/export?format=vault")
+    ok(await api.post("/v1/import?format=vault&chat_id=d", content=vault.content), 201)
+    await settle(dispatcher, clock)
+    found = ok(await api.post("/v1/chats/d/memories/search", json={"query": "Did the ferry go?"}), 200)
+    assert (found["mode"], found["hits"][0]["id"]) == ("hybrid", "m1")

@@ -18,6 +18,7 @@ from app.vault.archive import open_vault
 from app.vault.export import write_vault
 from app.vault.restore import restore_vault
 from app.vault.tables import LEFT_OUT, list_vault_tables
+from tests.background import settle
 from tests.chats.rich import make_rich_chat, rows_of
 from tests.chats.words_everywhere import count_word, write_everywhere
 from tests.conftest import NOON
@@ -53,7 +54,7 @@ async def test_every_file_returns_byte_by_byte(
     for path in ("/context?format=text", "/memos", "/diary", "/scenes", "/inclusion"):
         here, there = [ok(await api.get(f"/v1/chats/{name}{path}"), 200) for name in ("c", "d")]
         assert _without_work(here) == _without_work(there)
-    assert b"t-" not in before
+    assert tenant.encode() not in b"".join(files_of(before).values())
 
 
 async def test_all_lines_and_what_was_taught_return(
@@ -117,6 +118,27 @@ async def test_work_that_follows_from_the_rows_is_due_again(
     assert before
     await restore(database, await export(database, ref_of(tenant)), ref_of(tenant, "d"))
     assert [row[0] for row in await connection.fetch(due, chat_key(tenant, "d"))] == before
+
+
+async def test_the_words_of_a_restored_chat_are_indexed_again(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+    connection: Connection,
+) -> None:
+    await append(api, talk(1, 70))
+    await settle(dispatcher, clock)
+    count = "SELECT count(*) FROM passages WHERE chat_key = $1"
+    indexed = await connection.fetchval(count, chat_key(tenant, "c"))
+    assert indexed > 0
+    vault = await export(database, ref_of(tenant))
+    assert str(chat_key(tenant, "c")).encode() not in files_of(vault)["state.json"]
+    await restore(database, vault, ref_of(tenant, "d"))
+    assert await connection.fetchval(count, chat_key(tenant, "d")) == 0
+    await settle(dispatcher, clock)
+    assert await connection.fetchval(count, chat_key(tenant, "d")) == indexed
 
 
 async def test_a_restored_chat_goes_on(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
