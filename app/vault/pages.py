@@ -29,6 +29,7 @@ from app.vault.wording import (
     word_day,
     word_element,
     word_fact,
+    word_memo,
     word_memory,
     word_section,
     word_speech,
@@ -150,7 +151,8 @@ class Pages:
         async for row in queries.stream(self.db_session, queries.MEMOS, *self._line):
             mark = self._mark(page, "memo", str(row["memo_id"]))
             at = row["began_at"] or row["created_at"]
-            yield word_section(f"{row['number']} · {word_day(self._here(at))}", row["text"], mark, self._link(row))
+            heading = f"{row['number']} · {word_day(self._here(at))}"
+            yield word_section(heading, word_memo(row["text"]), mark, self._link(row))
         yield self._word_nothing(page)
 
     async def _write_scenes(self, page: str) -> Parts:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 _HEADING = re.compile(r"(#{1,6}[ \t])", re.MULTILINE)
+_HIGHLIGHT = re.compile(r"\n+(?=【)")
 _FENCE = re.compile(r"(?m)^(`{3,}|~{3,})")
 
 
@@ -41,6 +42,11 @@ def word_element(text: str, mark: str) -> str:
 def word_fact(key: str, value: str) -> str:
     """Return the text of the element of a fact."""
     return f"**{key}**: {value}"
+
+
+def word_memo(text: str) -> str:
+    """Return the text of a memo with a paragraph for each highlight; Markdown would join their lines."""
+    return _HIGHLIGHT.sub("\n\n", text)
 
 
 def word_memory(category: str | None, content: str, tags: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 import httpx
 
 from app.kit.db import Database
-from app.vault.wording import word_element, word_memory, word_speech
+from app.vault.wording import word_element, word_memo, word_memory, word_speech
 from tests.conftest import NOON
 from tests.talk import append, ok, put, said
 from tests.vault.vaults import export, files_of, ref_of
@@ -43,3 +43,8 @@ def test_a_speech_ends_what_it_begins() -> None:
 def test_an_element_keeps_its_lines_and_tags() -> None:
     text = word_memory("plot", "One.\nTwo.", ["a b", "c"])
     assert word_element(text, "memory-1") == "- [plot] One.\n  Two. `a b, c,` ^memory-1\n"
+
+
+def test_each_highlight_of_a_memo_is_a_paragraph() -> None:
+    text = "【Highlight 1】: One.\nStill one.\n【Highlight 2】: Two."
+    assert word_memo(text) == "【Highlight 1】: One.\nStill one.\n\n【Highlight 2】: Two."
