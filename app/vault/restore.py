@@ -133,7 +133,8 @@ class _Restoring:
                     if fields.get("is_set"):
                         raise _wrong(row, "a statement of a wider scope cannot be one that a person set")
             case _:
-                if fields.get("line_id") not in self.line_ids:
+                line_id = fields.get("line_id")
+                if not isinstance(line_id, str) or line_id not in self.line_ids:
                     raise _wrong(row, "line_id: the chat has no such line")
                 if row.table == TEACHINGS and fields.get("scope") != "chat":
                     self._check_wide(row, self._taught)

@@ -47,6 +47,7 @@ _REFUSED: list[tuple[Edit, str]] = [
     (_replace('"time_zone": "UTC"', '"time_zone": "Mars"'), "time_zone: "),
     (_replace('"characters": []', '"characters": [5]'), r"characters\.0: "),
     (_replace('"settings": {', '"settings": 5, "metadata": {'), "settings: must be a JSON object"),
+    (_insert_row("swipes", '{"line_id": []}'), "has no such line"),
     (_insert_row("messages", '{"a": 1'), "not JSON at column"),
     (_insert_row("messages", '{"content": "\\ud800"}'), "not JSON at column"),
     (_insert_row("messages", '{"seq": 1}'), "has other fields"),
