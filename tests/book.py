@@ -24,10 +24,11 @@ async def shown(api: httpx.AsyncClient) -> list[int]:
     return [memo["number"] for memo in await book(api) if memo["in_prompt"]]
 
 
-async def due_rows(database: Database, tenant: str) -> list[asyncpg.Record]:
-    """Its due work, in the conversation's order."""
+async def due_rows(database: Database, tenant: str, layer: str | None = None) -> list[asyncpg.Record]:
+    """Its due work, in the conversation's order; that of one layer, or of all."""
+    read = "SELECT * FROM work WHERE owner_key = $1 AND layer = coalesce($2, layer) ORDER BY at_seq"
     async with database.raw() as connection:
-        return await connection.fetch("SELECT * FROM work WHERE owner_key = $1 ORDER BY at_seq", chat_key(tenant, "c"))
+        return await connection.fetch(read, chat_key(tenant, "c"), layer)
 
 
 def key_column(table: str) -> str:

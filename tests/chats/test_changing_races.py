@@ -106,7 +106,7 @@ async def test_concurrent_edits_and_appends_leave_each_batch_due_once(
         assert {answer.status_code for answer in answers} <= {200, 201}
     await check_counts(clients[0], database, tenant)
     memos = await book(clients[0])
-    assert {row["key"] for row in await due_rows(database, tenant)} == {memo["id"] for memo in memos}
+    assert {row["key"] for row in await due_rows(database, tenant, "memos")} == {memo["id"] for memo in memos}
     clock.step(30)
     await dispatcher.drain()
     assert [(memo["status"], memo["stale"]) for memo in await book(clients[0])] == [("ready", False)] * len(memos)

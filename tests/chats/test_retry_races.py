@@ -42,7 +42,7 @@ async def test_a_retry_wakes_no_work_of_a_line_that_is_left(
                 """
                 SELECT c.line_status, count(*) FILTER (WHERE w.run_after < 'infinity') AS awake, count(*) AS items
                 FROM work w JOIN chats c ON (c.chat_key, c.line_id) = (w.owner_key, w.line_id)
-                WHERE c.chat_key = $1 GROUP BY c.line_id, c.line_status
+                WHERE c.chat_key = $1 AND w.layer = 'memos' GROUP BY c.line_id, c.line_status
                 """,
                 chat,
             )

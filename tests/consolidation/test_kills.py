@@ -59,7 +59,7 @@ async def assert_all_is_learnt_once(api: httpx.AsyncClient, database: Database, 
 
 async def go_on(workers: Workers, database: Database, tenant: str) -> None:
     """Start another worker after the leases of the killed one have ended."""
-    assert [row["attempts"] for row in await due_rows(database, tenant)] == [1] * len(RANGES)
+    assert [row["attempts"] for row in await due_rows(database, tenant, "consolidation")] == [1] * len(RANGES)
     await change(database, tenant, "work", "leased_until = clock_timestamp()")
     await workers.start()
     await until_all_is_made(database, tenant)

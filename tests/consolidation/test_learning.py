@@ -231,8 +231,8 @@ async def test_a_full_scope_takes_new_values_of_its_keys(
     await begin(api)
     await turn(api, 1, "I live in Paris.")
     await learn_all(dispatcher, clock)
-    async with database.unit_of_work() as db_session:
-        await db_session.raw.execute(FILL, MAX_KEYS - 1, chat_key(tenant, "c"))
+    async with database.raw() as connection:
+        await connection.execute(FILL, MAX_KEYS - 1, chat_key(tenant, "c"))
     model.otherwise = "\n".join((fact("drink", "tea", 1), fact("city", "Rome", 1), fact("pet", "a cat", 1)))
     await turn(api, 2, "I live in Rome, with a cat and tea.")
     await learn_all(dispatcher, clock)

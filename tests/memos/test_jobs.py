@@ -67,7 +67,7 @@ async def test_a_cancelled_append_is_stored_with_its_batch_or_not(
         await asyncio.gather(appending, return_exceptions=True)
         told = (await get(api, ""))["head_seq"]
         assert told % 8 == 0
-        assert len(await due_rows(database, tenant)) == len(await book(api)) == told // 8
+        assert len(await due_rows(database, tenant, "memos")) == len(await book(api)) == told // 8
 
 
 async def test_a_retried_append_makes_nothing_due_again(
@@ -84,7 +84,7 @@ async def test_an_import_of_1000_messages_makes_a_memo_per_eight(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 1_000))
-    assert await settle(dispatcher, clock) == 125
+    await settle(dispatcher, clock)
     memos = await book(api)
     assert [(memo["first_seq"], memo["last_seq"]) for memo in memos] == [(n, n + 7) for n in range(1, 1_001, 8)]
     assert {memo["status"] for memo in memos} == {"ready"}
