@@ -7,7 +7,8 @@ for one word, and groups of three characters do not find words of one or two.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from app.layers.text_cache import TextCache
 
@@ -28,7 +29,9 @@ _IDEOGRAPH = re.compile(rf"[{_IDEOGRAPHS}]")
 _LONE_IDEOGRAPH = re.compile(rf"(?<![{_IDEOGRAPHS}])[{_IDEOGRAPHS}](?![{_IDEOGRAPHS}])")
 _HIRAGANA = re.compile(r"[\u3040-\u309fー]+")
 
-_listed = TextCache[Sequence[str]](max_chars=1_000_000)  # the words take about ten times the memory of the text
+# The words take about ten times the memory of the text.
+_listed = TextCache[Sequence[str]](max_chars=1_000_000)
+_counted = TextCache[Mapping[str, int]](max_chars=1_000_000)
 
 _DOT_ABOVE = "\u0307"
 
@@ -149,6 +152,11 @@ def split_words(text: str) -> list[str]:
 def list_words(text: str) -> Sequence[str]:
     """Return what `split_words` returns; that of texts that were searched before is remembered."""
     return _listed.get(text, lambda: tuple(split_words(text)))
+
+
+def count_words(text: str) -> Mapping[str, int]:
+    """Return how often a text has each word that `split_words` returns; that of texts searched before is remembered."""
+    return _counted.get(text, lambda: Counter(split_words(text)))
 
 
 def stem_likely(words: Iterable[str], terms: Iterable[str], stem: Callable[[str], str] | None) -> list[str]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -174,10 +175,11 @@ def _rank(rows: Sequence[Row], terms: Sequence[str], stem: Stem) -> list[_Found]
     """Return the texts that have a word of the query or a similar one, best first."""
     by_number = {str(row["number"]): row for row in _merge(rows)}
     most_chars = MOST_RANKED_CHARS // max(len(rows), 100)
+    speakers_of = cache(lambda characters, user_name: name_speakers(orjson.loads(characters), user_name))
     candidates = [
         Candidate(
             number,
-            _word(row)[:most_chars],
+            _word(row, speakers_of)[:most_chars],
             row["importance"],
             row["last_seq"],
             row["last_seq"] / (row["head_seq"] or 1),
@@ -201,12 +203,11 @@ def _merge(rows: Sequence[Row]) -> Collection[Row]:
     }.values()
 
 
-def _word(row: Row) -> str:
+def _word(row: Row, speakers_of: Callable[[str, str | None], Mapping[str, str]]) -> str:
     """Return the text that is compared with the query: that of a message has the name of the speaker."""
     if row["role"] is None:
         return str(row["text"])
-    speakers = name_speakers(orjson.loads(row["characters"]), row["user_name"])
-    return word_spoken(row["text"], row["role"], row["name"], speakers)
+    return word_spoken(row["text"], row["role"], row["name"], speakers_of(row["characters"], row["user_name"]))
 
 
 async def _list_sources(db_session: DbSession, found: Sequence[_Found]) -> list[Sequence[str]]:

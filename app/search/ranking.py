@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.passages.words import list_words, stem_likely
+from app.passages.words import count_words, list_words, stem_likely
 
 LEAST_SIMILARITY = 0.45
 """Words that are less similar than this to a term are other words."""
@@ -101,8 +101,9 @@ def rank(
     """
     if stem is not None:
         terms = list(dict.fromkeys(map(stem, terms)))
-    similar_terms = SimilarTerms(terms)
-    credits = [_credit(terms, stem_likely(list_words(one.text), terms, stem), similar_terms) for one in candidates]
+    counts = [_count(one.text, terms, stem) for one in candidates]
+    near = SimilarTerms(terms).find_near(set().union(*counts))
+    credits = [_credit(terms, one, near) for one in counts]
     found = [sum(1 for credit in credits if term in credit.shares) for term in terms]
     rarity = {term: math.log1p((total - count + 0.5) / (count + 0.5)) for term, count in zip(terms, found, strict=True)}
     mean_words = sum(credit.words for credit in credits) / max(len(credits), 1) or 1.0
@@ -180,6 +181,10 @@ class _Meanings:
         return {"text": (1 - VECTOR_SHARE) * text, "vector": VECTOR_SHARE * near}
 
 
+Near = Mapping[str, Sequence[tuple[str, float]]]
+"""By term, the words that are similar to it, with the similarity; a term without such words is missing."""
+
+
 class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
     """By word, the terms that it is similar to, but not equal to, with the similarity; computed at the first use."""
 
@@ -187,6 +192,15 @@ class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
         super().__init__()
         self._terms = [term for term in terms if len(term) >= _FUZZY_CHARS]
         self._edges = {edge for term in self._terms for edge in (term[:3], term[-3:])}
+
+    def find_near(self, words: Iterable[str]) -> Near:
+        """Return the similar words of each term."""
+        near: dict[str, list[tuple[str, float]]] = {}
+        for word in words:
+            if word[:3] in self._edges or word[-3:] in self._edges:
+                for term, likeness in self[word]:
+                    near.setdefault(term, []).append((word, likeness))
+        return near
 
     def __missing__(self, word: str) -> Sequence[tuple[str, float]]:
         found: list[tuple[str, float]] = []
@@ -197,14 +211,21 @@ class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
         return found
 
 
-def _credit(terms: Sequence[str], words: Sequence[str], similar_terms: SimilarTerms) -> _Credit:
-    counts = Counter(words)
-    exact: dict[str, float] = {term: counts[term] for term in terms if term in counts}
-    similar: dict[str, float] = {}
-    for word, count in counts.items():
-        for term, likeness in similar_terms[word]:
-            similar[term] = max(similar.get(term, 0.0), likeness * count)
-    return _Credit(len(words), similar | exact)
+def _count(text: str, terms: Sequence[str], stem: Callable[[str], str] | None) -> Mapping[str, int]:
+    """Return how often a text has each of its words, or the stems of those that may be a term."""
+    return count_words(text) if stem is None else Counter(stem_likely(list_words(text), terms, stem))
+
+
+def _credit(terms: Sequence[str], counts: Mapping[str, int], near: Near) -> _Credit:
+    shares: dict[str, float] = {}
+    for term in terms:
+        if term in counts:
+            shares[term] = counts[term]
+        elif term in near:
+            share = max(likeness * counts.get(word, 0) for word, likeness in near[term])
+            if share:
+                shares[term] = share
+    return _Credit(sum(counts.values()), shares)
 
 
 @lru_cache(maxsize=8_192)
@@ -216,10 +237,10 @@ def _trigrams(word: str) -> frozenset[str]:
 def _add_bonuses(
     parts: Mapping[str, float], one: Candidate, by_place: Mapping[tuple[Hashable | None, int], float]
 ) -> dict[str, float]:
+    before, after = ((one.spoken_in, one.last_seq + step) for step in (-1, 1))
     return {
         **parts,
-        "neighbours": NEIGHBOUR_SHARE
-        * max(by_place.get((one.spoken_in, one.last_seq + step), 0.0) for step in (-1, 1)),
+        "neighbours": NEIGHBOUR_SHARE * max(by_place.get(before, 0.0), by_place.get(after, 0.0)),
         "importance": IMPORTANCE_BONUS * (one.importance or 0.0),
         "recency": RECENCY_BONUS * min(one.recency, 1.0),
     }
