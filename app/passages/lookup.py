@@ -66,14 +66,16 @@ _NEAREST = f"""
     SELECT v.chat_key, v.message_id, v.digest, v.similarity, min(v.similarity) OVER () AS lowest FROM (
         SELECT DISTINCT c.chat_key FROM chats c WHERE {{which}}
     ) AS searched CROSS JOIN LATERAL (
-        SELECT chat_key, message_id, digest, -(vector <#> {{vector}}::text::halfvec)::float8 AS similarity FROM vectors
+        SELECT chat_key, message_id, digest,
+            -(vector <#> (SELECT {{vector}}::text::halfvec))::float8 AS similarity
+        FROM vectors
         WHERE chat_key = searched.chat_key AND line_id = '{CHAT_WIDE}'
             AND model_id = {_MODEL}
         ORDER BY chat_key, line_id, model_id {ONE_LOOKUP_EACH}) AS v
     ORDER BY v.similarity DESC LIMIT {MOST_NEAREST}"""  # noqa: S608
 
 _SIMILARITY = f"""
-    SELECT max(-(v.vector <#> {{vector}}::text::halfvec))::float8 AS similarity FROM vectors v
+    SELECT max(-(v.vector <#> (SELECT {{vector}}::text::halfvec)))::float8 AS similarity FROM vectors v
     WHERE {{text}}.similarity IS NULL AND v.chat_key = {{text}}.chat_key AND v.line_id = '{CHAT_WIDE}'
         AND v.model_id = {_MODEL} AND v.message_id = substr({{text}}.source, length('message:') + 1)
         AND v.digest = {{text}}.digest {ONE_LOOKUP_EACH}"""  # noqa: S608

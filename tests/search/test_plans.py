@@ -89,3 +89,17 @@ async def test_with_the_index_a_search_reads_what_it_finds(
             assert count_read(plan, "messages") <= 70, (analysed, plan)
             assert count_read(plan, "passages") <= 5, (analysed, plan)
             assert plan["Actual Rows"] == 1
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("recall", 12), ("of_chat", 13), ("of_user", 12)])
+async def test_the_vector_of_a_query_is_parsed_once(database: Database, name: str, parameters: int) -> None:
+    statement = getattr(statements_in_use(with_vectors=True), name)
+    given = ", ".join(["NULL"] * parameters)
+    async with database.raw() as connection:
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        await connection.execute(f"PREPARE search AS {statement}")
+        plan = await connection.fetchval(f"EXPLAIN (VERBOSE, FORMAT json) EXECUTE search ({given})")
+        await connection.execute("RESET plan_cache_mode; DEALLOCATE search")
+    parsed = [node for node in _list_nodes(plan[0]["Plan"]) if "::halfvec" in str({**node, "Plans": []})]
+    assert parsed
+    assert all(node.get("Parent Relationship") == "InitPlan" for node in parsed), parsed
