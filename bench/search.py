@@ -1,9 +1,11 @@
 """What a search finds, measured on LoCoMo.
 
-    python -m bench.search --locomo locomo10.json
+    python -m bench.search --locomo locomo10.json [--vectors] [--long]
 
 Each conversation is a chat of the running service, and each of its questions of the categories 1 to 4 is asked over
-HTTP; the messages that answer it are known. All settings are the defaults; a chat has no `language`.
+HTTP, once its messages are in the index; the messages that answer it are known. All settings are the defaults; a chat
+has no `language`. With `--vectors`, the local embedding model gives vectors to all messages and queries. With `--long`,
+only the speed is measured, in one chat of all messages, repeated up to 10,000.
 
 Columns:
     R@10      percent of the evidence that is among the first 10 messages of the results, the mean of all questions
@@ -20,14 +22,14 @@ import asyncio
 import math
 import tempfile
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
+from random import Random
 from statistics import mean, quantiles
 from typing import Any, NamedTuple
 
 import httpx
 
-from bench.lines import IDLE
 from bench.locomo import Conversation, Question, add_locomo_option, read_locomo
 from bench.processes import say
 from bench.stage import make_key, serving
@@ -39,7 +41,12 @@ SETTINGS = {
     "memos": {"enabled": False},
     "history": {"keep_messages": 2, "grow_messages": 0, "edges": "every_message"},
 }
+LONG = 10_000
+"""The messages of the chat of `--long`."""
+
 _BATCH = 500
+_PATIENCE_S = 1_200
+_SEARCHES = 300
 
 
 class Asked(NamedTuple):
@@ -54,13 +61,48 @@ class Asked(NamedTuple):
 
 
 async def measure(client: httpx.AsyncClient, conversation: Conversation) -> list[Asked]:
-    """Store a conversation, and ask its questions."""
+    """Store a conversation and ask its questions. Raises httpx.HTTPStatusError."""
     chat = f"/v1/chats/{conversation.id}"
-    (await client.put(chat, json={"settings": SETTINGS})).raise_for_status()
-    said = conversation.appendable()
-    for first in range(0, len(said), _BATCH):
-        (await client.post(f"{chat}/messages", json={"messages": said[first : first + _BATCH]})).raise_for_status()
+    await _store(client, chat, conversation.appendable())
+    await _until_indexed(client, chat)
     return [await _ask(client, chat, conversation.id, question) for question in conversation.questions]
+
+
+async def _store(client: httpx.AsyncClient, chat: str, messages: Sequence[Mapping[str, Any]]) -> None:
+    (await client.put(chat, json={"settings": SETTINGS})).raise_for_status()
+    for first in range(0, len(messages), _BATCH):
+        body = {"messages": messages[first : first + _BATCH]}
+        (await client.post(f"{chat}/messages", json=body)).raise_for_status()
+
+
+async def measure_long(client: httpx.AsyncClient, conversations: Sequence[Conversation]) -> str:
+    """Store LONG messages in one chat, search them, and return the times. Raises httpx.HTTPStatusError."""
+    chat = "/v1/chats/long"
+    said = [message for conversation in conversations for message in conversation.appendable()]
+    numbered = [{**said[at % len(said)], "id": f"m{at}"} for at in range(LONG)]
+    questions = [question.text for conversation in conversations for question in conversation.questions]
+    chosen = Random(1).sample(questions, _SEARCHES)
+    await _store(client, chat, numbered)
+    await _until_indexed(client, chat)
+    times = quantiles([await _time_search(client, chat, question) for question in chosen], n=20)
+    return f"{LONG:,} messages: p50 {times[9]:.1f} ms, p95 {times[18]:.1f} ms"
+
+
+async def _time_search(client: httpx.AsyncClient, chat: str, query: str) -> float:
+    """Return the milliseconds of a search for 10 messages."""
+    begun = time.perf_counter()
+    body = {"query": query, "limit": FIRST, "kinds": ["message"]}
+    (await client.post(f"{chat}/memories/search", json=body)).raise_for_status()
+    return 1000 * (time.perf_counter() - begun)
+
+
+async def _until_indexed(client: httpx.AsyncClient, chat: str) -> None:
+    """Wait until nothing is due. Raises TimeoutError."""
+    for _ in range(_PATIENCE_S):
+        if not (await client.get(chat)).raise_for_status().json()["work"]["due"]:
+            return
+        await asyncio.sleep(1)
+    raise TimeoutError(f"{chat} has work after {_PATIENCE_S} s")
 
 
 async def _ask(client: httpx.AsyncClient, chat: str, prefix: str, question: Question) -> Asked:
@@ -124,13 +166,16 @@ def write_table(asked: Sequence[Asked]) -> str:
     return "\n".join(lines)
 
 
-async def run(path: Path) -> str:
-    """Serve the conversations, ask all questions, and return the table."""
+async def run(path: Path, *, vectors: bool, long: bool) -> str:
+    """Serve the conversations, ask the questions, and return the table or the times."""
     asked: list[Asked] = []
+    environment = {"MEMOBOOK_EMBEDDINGS_BASE_URL": "local"} if vectors else {}
     with tempfile.TemporaryDirectory() as directory:
-        async with serving(Path(directory), IDLE) as stack:
+        async with serving(Path(directory), environment) as stack:
             headers = {"Authorization": f"Bearer {await make_key(stack)}"}
             async with httpx.AsyncClient(base_url=stack.url, headers=headers, timeout=60) as client:
+                if long:
+                    return await measure_long(client, list(read_locomo(path)))
                 for conversation in read_locomo(path):
                     asked += await measure(client, conversation)
                     say(f"{conversation.id}: {len(asked)} questions so far")
@@ -141,7 +186,10 @@ def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench.search", description="What a search finds, on LoCoMo")
     add_locomo_option(parser)
-    say(asyncio.run(run(parser.parse_args().locomo)))
+    parser.add_argument("--vectors", action="store_true", help="compare vectors of the local embedding model, too")
+    parser.add_argument("--long", action="store_true", help=f"only the speed in a chat of {LONG:,} messages")
+    options = parser.parse_args()
+    say(asyncio.run(run(options.locomo, vectors=options.vectors, long=options.long)))
 
 
 if __name__ == "__main__":
