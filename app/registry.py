@@ -72,8 +72,14 @@ def find_faults(layers: Sequence[Layer]) -> list[str]:
         *(
             f"the layer {layer.name!r} changes with an unknown name: {name!r}"
             for layer in layers
-            for name in layer.changes_with
+            for name in (*layer.changes_with, *layer.documents_change_with)
             if name not in known_as
+        ),
+        *_find_duplicates("kind of texts", [kind for layer in layers for kind in layer.document_kinds]),
+        *(
+            f"the layer {layer.name!r} has texts without a kind"
+            for layer in layers
+            if layer.documents is not None and not layer.document_kinds
         ),
         *_find_duplicates("settings section", sections),
         *(f"the settings section name {name!r} is reserved" for name in sections if name in ChatSettings.model_fields),

@@ -1,6 +1,6 @@
 """The one SQL statement of a context: the line's row, its history, its pinned messages and the layers' subqueries."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -207,8 +207,16 @@ def _is_enough(row: Row, remembered: Remembered | None, *, reads_others: bool) -
 
 def _tag_of(row: Row) -> Hashable:
     """Return the revisions on which the results depend that are remembered."""
+    return list_revisions(row, in_use().changes_with)
+
+
+def list_revisions(row: Row, names: Iterable[str]) -> tuple[Hashable, ...]:
+    """Return the line, the revisions of its changes with these names, and those of its user and its tenant.
+
+    What depends on nothing else is the same as long as they are.
+    """
     changed = orjson.loads(row["changed"])
-    numbers = [changed.get(name) or changed.get(LINE) for name in in_use().changes_with]
+    numbers = [changed.get(name) or changed.get(LINE) for name in names]
     return row["line_id"], *numbers, row["of_user"], row["of_tenant"]
 
 

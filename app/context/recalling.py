@@ -11,16 +11,17 @@ from app.chats.chat_lock import ChatRef
 from app.chats.settings import ChatSettings
 from app.context.budget import fit
 from app.context.parts import Fitted, Omission, Parts
-from app.context.queries import Source
+from app.context.queries import Source, list_revisions
 from app.context.schemas import ContextQuery
 from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.kit.db import Database
 from app.kit.tokens import count_tokens
 from app.passages.words import find_terms, find_terms_of_messages
 from app.search.choice import Hit, choose, word
+from app.search.known import Viewed
 from app.search.meaning import Recalling, embed_query
 from app.search.recall_memory import RecallMemory
-from app.search.service import Searched, find, rank_found
+from app.search.service import Searched, find, list_changes, rank_found
 from app.search.turns import Remembered, find_tired, hash_source
 
 SEGMENT = "recalled"
@@ -102,8 +103,9 @@ async def find_recalled(
         *(f"message:{one.message_id}" for one in source.pinned),
     ]
     limit_tokens = options.recall_tokens or settings.recall.tokens
+    is_current = options.line is None and options.before is None and not ref.only_chat
     async with database.raw(ref.tenant) as connection:
-        rows = await find(
+        texts = await find(
             connection,
             searched,
             terms,
@@ -112,8 +114,9 @@ async def find_recalled(
             kinds_left_out=_WHOLE,
             left_out=there,
             most_tokens=limit_tokens,
+            viewed=Viewed(ref.key, searched.character, list_revisions(row, list_changes())) if is_current else None,
         )
-    hits = [hit for hit in await rank_found(rows, searched, terms) if not _is_said(hit, history)]
+    hits = [hit for hit in await rank_found(texts, searched, terms) if not _is_said(hit, history)]
     if not hits:
         return None
     line = (ref.key, row["line_id"])
@@ -126,7 +129,7 @@ async def find_recalled(
     tired = find_tired(remembered, newest_seq, user_seqs=user_seqs, first_seq=first_seq)
     return Found(
         hits,
-        frozenset(hit.source for hit in hits if hash_source(line, hit.source) in tired),
+        frozenset(hit.source for hit in hits if tired and hash_source(line, hit.source) in tired),
         [*(item.text for item in items), *spoken],
         limit_tokens,
         line,

@@ -45,5 +45,6 @@ LAYER = Layer(
     queried_if=SHARES,
     contribute=contribute,
     documents=DOCUMENTS,
+    document_kinds=("diary",),
     erase_owner=erase_owner,
 )

@@ -31,5 +31,6 @@ LAYER = Layer(
     contribute=contribute,
     list_coverage=list_facts_learnt,
     documents=DOCUMENTS,
+    document_kinds=("fact",),
     export_state=export_state,
 )

@@ -1,6 +1,6 @@
 """The texts of all layers that search can find: only texts that are valid on the line, as contexts contain them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -64,13 +64,24 @@ async def list_documents(
     return [Document(*row) for row in rows]
 
 
-def write_documents(layers: Sequence[Layer]) -> str:
+def write_documents(layers: Sequence[Layer], condition: Callable[[str], str] | None = None) -> str:
     """Return the query of the texts of all layers on the rows `c` and `q`, or "" if no layer has any.
 
     Its columns are the layer's place in `layers` and those of `Document`.
+
+    Args:
+        layers: The layers.
+        condition: Returns the condition for the texts of a layer, given its kinds as SQL (`'{memo}'::text[]`). If it
+            depends on parameters only, PostgreSQL does not run the query of a layer whose condition is false.
+
     """
-    queries = [(place, layer.documents) for place, layer in enumerate(layers) if layer.documents is not None]
     return " UNION ALL ".join(
-        f"SELECT {place} AS place, d.* FROM ({documents}) AS d ({COLUMNS})"  # noqa: S608 - of constants
-        for place, documents in queries
+        f"SELECT {place} AS place, d.* FROM ({layer.documents}) AS d ({COLUMNS})"  # noqa: S608 - of constants
+        f"{f' WHERE {condition(_write_kinds(layer))}' if condition else ''}"
+        for place, layer in enumerate(layers)
+        if layer.documents is not None
     )
+
+
+def _write_kinds(layer: Layer) -> str:
+    return f"'{{{','.join(layer.document_kinds)}}}'::text[]"

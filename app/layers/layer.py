@@ -149,6 +149,11 @@ class Layer:
             scopes wider than the chat; None exports the rows of its tables.
         documents: A query on the line's row `c` for the layer's valid texts, which a search finds
             (`app/layers/documents.py`).
+        document_kinds: The kinds of these texts: the part of their sources before the colon.
+        documents_change_with: If the texts of the current line depend only on the line, the character, its user and its
+            tenant, and fade over days at most, the names of the changes of the line with which they may change, besides
+            what is known in the wide scopes. Recall then remembers them in the process until one of these revisions
+            rises.
         erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct data about it that is
             not in rows under its key; those rows are already deleted.
         refresh_cache: (db_session, head) → update the layer's data on the line's row.
@@ -200,6 +205,8 @@ class Layer:
     refresh_cache: Callable[[DbSession, Head], Awaitable[None]] = _keep_cache
     export_state: Callable[..., Awaitable[Any]] | None = None
     documents: str | None = None
+    document_kinds: tuple[str, ...] = ()
+    documents_change_with: tuple[str, ...] = ()
     erase_owner: Callable[..., Awaitable[None]] = _erase_nothing_else
     segments: tuple[SegmentSpec, ...] = ()
     context_query: str | None = None

@@ -24,4 +24,6 @@ LAYER = Layer(
     list_coverage=list_memories_learnt,
     export_state=export_state,
     documents=DOCUMENTS,
+    document_kinds=("memory",),
+    documents_change_with=(NAME,),
 )

@@ -33,5 +33,6 @@ LAYER = Layer(
     segments=(SEGMENT,),
     context_query=EDGES,
     documents=DOCUMENTS,
+    document_kinds=("memo",),
     contribute=contribute,
 )

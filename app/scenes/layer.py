@@ -45,4 +45,5 @@ LAYER = Layer(
     context_query=FORMER_RECAP,
     contribute=contribute,
     documents=DOCUMENTS,
+    document_kinds=("recap", "scene"),
 )

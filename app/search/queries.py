@@ -54,13 +54,16 @@ _LOWERED = """' ' || CASE
             ELSE replace(replace(lower(normalize({text}.text, NFKC)), 'ß', 'ss'), 'ς', 'σ')
         END"""
 
+# Texts of the kinds $11 are all returned, so they take no part in the choice of the likely ones.
+_IS_LISTED = "split_part({text}.source, ':', 1) = ANY ($11::text[])"
+
 _TEXTS = """
     SELECT row_number() OVER () AS number, d.*, c.chat_key, c.message_count, {lowered} AS lowered
     FROM chats c CROSS JOIN (
         SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq OFFSET 0) AS q
     CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name, digest, similarity)
     WHERE c.chat_key = $1 AND c.line_id = $2 AND (q.before_seq IS NULL OR d.last_seq < q.before_seq)
-        AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND d.source <> ALL ($7::text[])"""
+        AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND (d.source <> ALL ($7::text[]) OR {is_listed})"""
 
 _LIKELY = """
     WITH {nearest}texts AS MATERIALIZED ({texts}
@@ -70,13 +73,13 @@ _LIKELY = """
         ) AS texts FROM texts
     ), matches AS (
         SELECT t.number, count(*) OVER (PARTITION BY p.pattern) AS found
-        FROM texts t JOIN unnest({patterns}::text[]) AS p (pattern) ON strpos(t.lowered, p.pattern) > 0
+        FROM texts t JOIN unnest({patterns}::text[]) AS p (pattern) ON strpos(t.lowered, p.pattern) > 0{unlisted}
     ), likely AS (
         SELECT m.number, sum(ln(1 + total.texts::float8 / m.found)) AS likelihood
         FROM matches m CROSS JOIN total GROUP BY m.number ORDER BY likelihood DESC, m.number DESC LIMIT {most}
     )
     SELECT {columns}, role, name, {similarity}, total.texts{more} FROM texts CROSS JOIN total{own}
-    WHERE (number IN (SELECT number FROM likely)) {hashed}{or_near}"""
+    WHERE (number IN (SELECT number FROM likely)) {hashed}{or_near}{or_listed}"""
 
 _OR_NEAR = """
         OR (texts.similarity IS NOT NULL AND (number IN (
@@ -106,11 +109,9 @@ _EVERYWHERE = """
         UNION ALL
         SELECT {places}, d.*, NULL FROM chats c
         CROSS JOIN LATERAL ({messages}) AS d ({columns}, role, name, digest, similarity)
-        WHERE {which}
+        WHERE {which} AND ($4::text[] IS NULL OR 'message' = ANY ($4))
     ) AS f
-    WHERE ($4::text[] IS NULL OR CASE split_part(f.source, ':', 1) WHEN 'scene' THEN 'recap'
-            ELSE split_part(f.source, ':', 1) END = ANY ($4))
-        AND ($5::int IS NULL OR f.first_seq >= $5) AND ($6::int IS NULL OR f.last_seq <= $6)
+    WHERE ($5::int IS NULL OR f.first_seq >= $5) AND ($6::int IS NULL OR f.last_seq <= $6)
         AND (($7::timestamptz IS NULL AND $8::timestamptz IS NULL) OR EXISTS (
             SELECT FROM messages m WHERE m.chat_key = f.chat_key AND m.line_id = f.line_id AND m.seq = f.last_seq
                 AND m.deleted_at IS NULL AND ($7 IS NULL OR m.sent_at > $7) AND ($8 IS NULL OR m.sent_at < $8)
@@ -144,6 +145,7 @@ class Question(NamedTuple):
         kinds_left_out: The kinds of sources that are not searched.
         left_out: Sources that are not searched.
         most_tokens: Longer messages are not searched.
+        kinds_listed: The kinds of sources that are not searched, but returned as a whole.
 
     """
 
@@ -157,6 +159,7 @@ class Question(NamedTuple):
     kinds_left_out: Sequence[str] = ()
     left_out: Sequence[str] = ()
     most_tokens: int = MAX_MESSAGE_TOKENS
+    kinds_listed: Sequence[str] = ()
 
 
 class Wanted(NamedTuple):
@@ -211,21 +214,35 @@ def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
     With vectors, the last two parameters of each are a vector and its model, and messages with a similar meaning are
     found, too.
     """
-    documents = write_documents(layers) or _NO_DOCUMENTS
-    recall = _write_recall(documents, with_vectors=with_vectors)
+    recall = _write_recall(write_documents(layers, _is_recalled) or _NO_DOCUMENTS, with_vectors=with_vectors)
+    everywhere = write_documents(layers, _is_looked_up) or _NO_DOCUMENTS
     of_chat, of_user = (
-        _write_everywhere(documents, which, keys=keys, with_vectors=with_vectors)
+        _write_everywhere(everywhere, which, keys=keys, with_vectors=with_vectors)
         for which, keys in ((_OF_CHAT, 11), (_OF_USER, 10))
     )
     return Statements(recall, of_chat, of_user, keep_to_chat(recall), keep_to_chat(of_chat))
 
 
+def _is_recalled(kinds: str) -> str:
+    return f"NOT ({kinds} <@ $6::text[])"
+
+
+def _is_looked_up(kinds: str) -> str:
+    """Return the condition for the texts of a layer; people know both kinds of scenes' texts as `recap`."""
+    return f"($4::text[] IS NULL OR {kinds} && $4)"
+
+
 def _write_recall(documents: str, *, with_vectors: bool) -> str:
     of_layers = f"SELECT {COLUMNS}, NULL::text, NULL::text, NULL::bytea, NULL::float8 FROM ({documents}) AS of_layers"  # noqa: S608
     messages = _write_messages(_IS_RECALLED, 10, MAX_MESSAGES, with_vectors=with_vectors)
-    texts = _TEXTS.format(texts=f"{of_layers} UNION ALL {messages}", columns=COLUMNS, lowered=_LOWERED.format(text="d"))
+    texts = _TEXTS.format(
+        texts=f"{of_layers} UNION ALL {messages}",
+        columns=COLUMNS,
+        lowered=_LOWERED.format(text="d"),
+        is_listed=_IS_LISTED.format(text="d"),
+    )
     which = "c.chat_key = $1 AND c.line_id = $2"
-    return _write_likely(texts, "$8", MAX_CANDIDATES, which=which, vector=11 if with_vectors else None)
+    return _write_likely(texts, "$8", MAX_CANDIDATES, which=which, vector=12 if with_vectors else None, listed=True)
 
 
 def _write_everywhere(documents: str, which: str, *, keys: int, with_vectors: bool) -> str:
@@ -251,10 +268,13 @@ def _write_messages(where: str, keys: int, most: int, *, with_vectors: bool) -> 
     return f"{found} UNION ALL {near}"
 
 
-def _write_likely(texts: str, patterns: str, most: int, *, which: str, vector: int | None, more: str = "") -> str:
+def _write_likely(
+    texts: str, patterns: str, most: int, *, which: str, vector: int | None, more: str = "", listed: bool = False
+) -> str:
     """Return the statement of the texts that are ranked; `vector` is the number of that parameter, the model's follows.
 
-    The similarity of a message that was found by its words is looked up, because it need not be among the nearest.
+    The similarity of a message that was found by its words is looked up, because it need not be among the nearest. With
+    `listed`, it also returns all texts of some kinds.
     """
     given = (f"${vector}", f"${vector + 1}") if vector else None
     nearest = write_nearest(which, *given) if given else ""
@@ -270,6 +290,8 @@ def _write_likely(texts: str, patterns: str, most: int, *, which: str, vector: i
         own=own,
         hashed=WITH_HASH_TABLE,
         or_near=_OR_NEAR.format(most=MAX_NEAR, hashed=WITH_HASH_TABLE) if given else "",
+        unlisted=f" AND NOT {_IS_LISTED.format(text='t')}" if listed else "",
+        or_listed=f" OR {_IS_LISTED.format(text='texts')}" if listed else "",
     )
 
 
@@ -289,14 +311,21 @@ async def list_candidates(
     with a similar meaning, which occur twice if they also contain a pattern. `role` and `name` are those of a message,
     otherwise None; `similarity` is the cosine, None of a text without a vector; `lowest` is the lowest one of the chat;
     `texts` is the number of texts that were searched. `meaning` is given if the statement is one with vectors.
+    In addition, all texts of the question's `kinds_listed` are returned.
     """
     return await connection.fetch(
         statement,
-        *question[:2],
-        *question[4:-1],
+        question.chat_key,
+        question.line_id,
+        question.character,
+        question.now,
+        question.before_seq,
+        question.kinds_left_out,
+        question.left_out,
         question.patterns,
         question.most_tokens,
         question.keys,
+        question.kinds_listed,
         *(meaning or ()),
     )
 

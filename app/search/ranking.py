@@ -181,30 +181,40 @@ class _Meanings:
         return {"text": (1 - VECTOR_SHARE) * text, "vector": VECTOR_SHARE * near}
 
 
+def edges_of(word: str) -> tuple[str, ...]:
+    """Return the beginning and the end of a word; nothing of a word that is too short to be similar to another."""
+    return (word[:3], word[-3:]) if len(word) >= _FUZZY_CHARS else ()
+
+
 Near = Mapping[str, Sequence[tuple[str, float]]]
 """By term, the words that are similar to it, with the similarity; a term without such words is missing."""
 
 
 class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
-    """By word, the terms that it is similar to, but not equal to, with the similarity; computed at the first use."""
+    """By word, the terms that it is similar to, but not equal to, with the similarity; computed at the first use.
+
+    Attributes:
+        edges: The beginnings and ends of the terms (`edges_of`). A similar word has one of them.
+
+    """
 
     def __init__(self, terms: Sequence[str]) -> None:
         super().__init__()
         self._terms = [term for term in terms if len(term) >= _FUZZY_CHARS]
-        self._edges = {edge for term in self._terms for edge in (term[:3], term[-3:])}
+        self.edges = {edge for term in self._terms for edge in edges_of(term)}
 
     def find_near(self, words: Iterable[str]) -> Near:
         """Return the similar words of each term."""
         near: dict[str, list[tuple[str, float]]] = {}
         for word in words:
-            if word[:3] in self._edges or word[-3:] in self._edges:
+            if word[:3] in self.edges or word[-3:] in self.edges:
                 for term, likeness in self[word]:
                     near.setdefault(term, []).append((word, likeness))
         return near
 
     def __missing__(self, word: str) -> Sequence[tuple[str, float]]:
         found: list[tuple[str, float]] = []
-        if len(word) >= _FUZZY_CHARS and (word[:3] in self._edges or word[-3:] in self._edges):
+        if len(word) >= _FUZZY_CHARS and (word[:3] in self.edges or word[-3:] in self.edges):
             near = [(term, similarity(term, word)) for term in self._terms if term != word]
             found = [(term, likeness) for term, likeness in near if likeness >= LEAST_SIMILARITY]
         self[word] = found

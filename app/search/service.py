@@ -1,26 +1,36 @@
 """Searches what a line knows: the candidates are read in one statement, and ranked by pure functions."""
 
 import asyncio
+import itertools
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
-
-import asyncpg
 
 from app.chats.characters import word_spoken
 from app.kit.db import Connection
+from app.layers.documents import Document
 from app.layers.layer import Layer
 from app.passages.keys import list_wanted
 from app.passages.words import list_patterns
 from app.search.choice import Hit
-from app.search.queries import MAX_MESSAGE_TOKENS, QueryVector, Question, Statements, list_candidates, write_search
-from app.search.ranking import Candidate, find_similarities, rank
+from app.search.known import MAX_LIKELY, Viewed, find_remembered, remember_texts
+from app.search.queries import (
+    MAX_MESSAGE_TOKENS,
+    QueryVector,
+    Question,
+    Statements,
+    list_candidates,
+    write_search,
+)
+from app.search.ranking import Candidate, Scored, find_similarities, rank
 
 MOST_CHARS_INLINE = 8_000
 """More text than this is ranked in a thread: it would hold up other requests for some milliseconds."""
 
 _statements: dict[bool, Statements] = {}  # of the layers that this process searches, by whether they have vectors
+_kinds_remembered: list[str] = []  # the kinds of texts of these layers that recall remembers
+_names_of_changes: list[str] = []  # with which these texts change
 
 
 class Searched(NamedTuple):
@@ -45,12 +55,24 @@ class Searched(NamedTuple):
     before_seq: int | None = None
     only_chat: bool = False
 
+    def place(self, seq: int) -> float:
+        """Return where a message is on the line, from 0 to 1 for the newest one."""
+        return seq / self.head_seq if self.head_seq else 0.0
+
 
 def search_layers(layers: Sequence[Layer]) -> None:
     """Search the texts of these layers in this process. Called by `app/registry.py`."""
     _statements.update(
         {with_vectors: write_search(layers, with_vectors=with_vectors) for with_vectors in (False, True)}
     )
+    remembered = [layer for layer in layers if layer.documents_change_with]
+    _kinds_remembered[:] = [kind for layer in remembered for kind in layer.document_kinds]
+    _names_of_changes[:] = list(dict.fromkeys(name for layer in remembered for name in layer.documents_change_with))
+
+
+def list_changes() -> Sequence[str]:
+    """Return the names of changes of a line with which the texts may change that recall remembers."""
+    return _names_of_changes
 
 
 def statements_in_use(*, with_vectors: bool = False) -> Statements:
@@ -58,6 +80,21 @@ def statements_in_use(*, with_vectors: bool = False) -> Statements:
     if not _statements:
         raise RuntimeError("no layers are registered for searches: import app.registry first")
     return _statements[with_vectors]
+
+
+class Found(NamedTuple):
+    """What a search found, not ranked yet.
+
+    Attributes:
+        rows: Messages and texts, with the columns of `list_candidates`.
+        known: Texts that are remembered.
+        total: How many texts were searched.
+
+    """
+
+    rows: Sequence[Mapping[str, Any]]
+    known: Sequence[Document] = ()
+    total: int = 0
 
 
 async def search(
@@ -77,13 +114,15 @@ async def find(
     kinds_left_out: Sequence[str] = (),
     left_out: Sequence[str] = (),
     most_tokens: int = MAX_MESSAGE_TOKENS,
-) -> list[asyncpg.Record]:
+    viewed: Viewed | None = None,
+) -> Found:
     """Return the texts of a line that may have one of the terms or a similar word, for `rank_found`.
 
     With `meaning`, messages with a similar meaning are returned, too. Messages of the history are not searched.
     `kinds_left_out` and `left_out` are kinds and sources that are not searched either, nor are messages with more than
-    `most_tokens`.
+    `most_tokens`. With `viewed`, texts that change rarely are remembered.
     """
+    known = find_remembered(viewed, now) if viewed is not None else None
     question = Question(
         line.chat_key,
         line.line_id,
@@ -92,25 +131,38 @@ async def find(
         line.character,
         now,
         line.before_seq,
-        kinds_left_out,
+        [*kinds_left_out, *(_kinds_remembered if known is not None else ())],
         left_out,
         min(most_tokens, MAX_MESSAGE_TOKENS),
+        _kinds_remembered if viewed is not None and known is None else (),
     )
     used = statements_in_use(with_vectors=meaning is not None)
-    return await list_candidates(connection, used.own_recall if line.only_chat else used.recall, question, meaning)
+    statement = used.own_recall if line.only_chat else used.recall
+    rows: list[Any] = list(await list_candidates(connection, statement, question, meaning))
+    total = rows[0]["texts"] if rows else 0
+    if viewed is None:
+        return Found(rows, (), total)
+    if known is None:
+        kinds = frozenset(_kinds_remembered)
+        is_listed = [row["source"].partition(":")[0] in kinds for row in rows]
+        known = remember_texts(viewed, itertools.compress(rows, is_listed), now)
+        rows = [row for row, listed in zip(rows, is_listed, strict=True) if not listed]
+    else:
+        total += len(known.texts)
+    return Found(rows, known.find_likely(terms, MAX_LIKELY, left_out=frozenset(left_out)), total)
 
 
-async def rank_found(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) -> list[Hit]:
+async def rank_found(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
     """Return what `find` found, best first. Long texts are ranked in a thread."""
-    if sum(len(row["text"]) for row in rows) <= MOST_CHARS_INLINE:
-        return _rank(rows, line, terms)
-    return await asyncio.to_thread(_rank, rows, line, terms)
+    chars = sum(len(row["text"]) for row in found.rows) + sum(len(one.text) for one in found.known)
+    if chars <= MOST_CHARS_INLINE:
+        return _rank(found, line, terms)
+    return await asyncio.to_thread(_rank, found, line, terms)
 
 
-def _rank(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) -> list[Hit]:
-    if not rows:
-        return []
-    found = {row["source"]: (row, word_spoken(row["text"], row["role"], row["name"], line.speakers)) for row in rows}
+def _rank(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
+    rows = found.rows
+    texts = {row["source"]: (row, word_spoken(row["text"], row["role"], row["name"], line.speakers)) for row in rows}
     similarities = find_similarities((row["source"], row["similarity"]) for row in rows)
     candidates = [
         Candidate(
@@ -118,15 +170,22 @@ def _rank(rows: Sequence[asyncpg.Record], line: Searched, terms: Sequence[str]) 
             text,
             row["importance"],
             row["last_seq"],
-            row["last_seq"] / line.head_seq if line.head_seq else 0.0,
+            line.place(row["last_seq"]),
             line.line_id if row["role"] else None,
             similarities.get(source),
         )
-        for source, (row, text) in found.items()
+        for source, (row, text) in texts.items()
     ]
-    ranked = rank(terms, candidates, total=rows[0]["texts"], lowest=rows[0]["lowest"])
-    hits = []
-    for one in ranked:
-        row, text = found[one.source]
-        hits.append(Hit(one.source, text, row["category"], row["first_seq"], row["last_seq"], one.score, one.parts))
-    return hits
+    candidates += [
+        Candidate(one.source, one.text, one.importance, one.last_seq, line.place(one.last_seq)) for one in found.known
+    ]
+    ranked = rank(terms, candidates, total=found.total, lowest=rows[0]["lowest"] if rows else None)
+    documents = {one.source: one for one in found.known} | {
+        source: Document(source, text, row["first_seq"], row["last_seq"], row["category"])
+        for source, (row, text) in texts.items()
+    }
+    return [_hit(documents[one.source], one) for one in ranked]
+
+
+def _hit(of: Document, scored: Scored) -> Hit:
+    return Hit(of.source, of.text, of.category, of.first_seq, of.last_seq, scored.score, scored.parts)

@@ -42,4 +42,5 @@ LAYER = Layer(
     segments=(SEGMENT,),
     contribute=contribute,
     documents=DOCUMENTS,
+    document_kinds=("summary",),
 )

@@ -418,6 +418,7 @@ LAYER = Layer(
     segments=(SEGMENT,),
     context_query=COUNTS,
     documents=DOCUMENTS,
+    document_kinds=("words",),
     erase_owner=erase_owner,
     contribute=contribute,
 )

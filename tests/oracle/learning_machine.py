@@ -21,6 +21,8 @@ from tests.scripted_model import Request, Step, refuses
 from tests.talk import Json
 
 USERS = ("mira", "nell")
+MOST_RECALLED = 20
+"""How many words a query has at most."""
 
 _OPEN_SEQ = """
     SELECT (cursors #>> '{consolidation,period,first_seq}')::int FROM chats
@@ -174,9 +176,18 @@ class LearningMachine(ChatMachine):
     # --- the comparison ---
 
     def check(self, chat: Chat, *, may_advance: bool, snapshot: Snapshot | None = None) -> None:
-        """Check that no chat knows what no message says."""
+        """Check that no chat knows what no message says, and that recall finds what the chat knows now."""
         for one in self.chats:
             assert self.known(one) <= self.said(one, read=False)
+        self.check_recall(chat)
+
+    def check_recall(self, chat: Chat) -> None:
+        """Check that a context recalls the same as one that names its line, which does not use remembered texts."""
+        query = " ".join(sorted(self.known(chat))[-MOST_RECALLED:]) or "lamp"
+        options: Json = {"recall": "auto", "query": query, "recall_tokens": 4_000, "max_tokens": 20_000}
+        line = self.request("GET", chat.path, 200)["line"]
+        remembered = self.request("GET", f"{chat.path}/context", 200, **options)["recalled"]
+        assert remembered == self.request("GET", f"{chat.path}/context", 200, line=line, **options)["recalled"]
 
     def learn_results(self, chat: Chat, answer: str, snapshot: Snapshot) -> None:
         errors = [row["error"] for row in snapshot.work.values()]

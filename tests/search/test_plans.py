@@ -35,7 +35,7 @@ async def explain(connection: Connection, tenant: str, term: str, name: str) -> 
     row = await connection.fetchrow("SELECT line_id, now() AS now FROM chats WHERE chat_key = $1", key)
     assert row is not None
     patterns, keys = list_patterns([term]), list_wanted([term])
-    given: tuple[Any, ...] = (key, row["line_id"], None, row["now"], None, [], [], patterns, 2_000, keys)
+    given: tuple[Any, ...] = (key, row["line_id"], None, row["now"], None, [], [], patterns, 2_000, keys, [])
     if name == "of_chat":
         given = (key, row["now"], *[None] * 6, patterns, row["line_id"], keys)
     plan = await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT json) {getattr(statements_in_use(), name)}", *given)
@@ -91,7 +91,7 @@ async def test_with_the_index_a_search_reads_what_it_finds(
             assert plan["Actual Rows"] == 1
 
 
-@pytest.mark.parametrize(("name", "parameters"), [("recall", 12), ("of_chat", 13), ("of_user", 12)])
+@pytest.mark.parametrize(("name", "parameters"), [("recall", 13), ("of_chat", 13), ("of_user", 12)])
 async def test_the_vector_of_a_query_is_parsed_once(database: Database, name: str, parameters: int) -> None:
     statement = getattr(statements_in_use(with_vectors=True), name)
     given = ", ".join(["NULL"] * parameters)

@@ -1,0 +1,118 @@
+"""The texts that a line knows besides its messages, remembered in this process with an index of their words.
+
+Most of them change rarely, but a chat can have a thousand. To read and compare them for each context would take most of
+the time of recall.
+"""
+
+import heapq
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from app.layers.documents import Document
+from app.layers.recently_used import RecentlyUsed
+from app.passages.words import count_words
+from app.search.ranking import SimilarTerms, edges_of
+
+MAX_CHARS: Final = 4_000_000
+"""How many characters the remembered texts have at most, all together."""
+
+MAX_LIKELY: Final = 50
+"""How many of the texts are ranked: those with the most and the rarest words of the query."""
+
+MAX_AGE: Final = timedelta(hours=1)
+"""After this time texts are read again, because memories can fade (`memories.forget_below`)."""
+
+
+class KnownTexts(NamedTuple):
+    """Texts of a line, as a character sees them.
+
+    Attributes:
+        texts: The texts.
+        places: By word, the places in `texts` of those that have it.
+        words: By beginning and by end (`edges_of`), the words that have it.
+
+    """
+
+    texts: Sequence[Document]
+    places: Mapping[str, Sequence[int]]
+    words: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, texts: Iterable[Document]) -> "KnownTexts":
+        """Return texts with their index."""
+        listed = list(texts)
+        places: dict[str, list[int]] = {}
+        for place, one in enumerate(listed):
+            for word in count_words(one.text):
+                places.setdefault(word, []).append(place)
+        words: dict[str, list[str]] = {}
+        for word in places:
+            for edge in edges_of(word):
+                words.setdefault(edge, []).append(word)
+        return cls(listed, places, words)
+
+    def find_likely(self, terms: Sequence[str], most: int, *, left_out: frozenset[str] = frozenset()) -> list[Document]:
+        """Return at most `most` texts that have a term or a similar word: those with the most and the rarest.
+
+        Texts with the sources in `left_out` are not returned.
+        """
+        similar = SimilarTerms(terms)
+        near = similar.find_near({word for edge in similar.edges for word in self.words.get(edge, ())})
+        likelihoods = [0.0] * len(self.texts)
+        for term in terms:
+            words = [term, *(word for word, _ in near.get(term, ()))]
+            having = [self.places[word] for word in words if word in self.places]
+            found = having[0] if len(having) == 1 else set().union(*having)
+            if found:
+                rarity = math.log1p(len(self.texts) / len(found))
+                for place in found:
+                    likelihoods[place] += rarity
+        allowed = [
+            (likelihood, place)
+            for place, likelihood in enumerate(likelihoods)
+            if likelihood and self.texts[place].source not in left_out
+        ]
+        return [self.texts[place] for _, place in heapq.nlargest(most, allowed)]
+
+
+class Viewed(NamedTuple):
+    """Who sees the texts, and at which state.
+
+    Attributes:
+        chat_key: The chat's key.
+        character: The character whose prompt it is, if known.
+        tag: The revisions with which the texts may change; other revisions mean that they may have changed.
+
+    """
+
+    chat_key: UUID
+    character: str | None
+    tag: Hashable
+
+
+class _Remembered(NamedTuple):
+    tag: Hashable
+    read_at: datetime
+    texts: KnownTexts
+
+
+_remembered = RecentlyUsed[tuple[UUID, str | None], _Remembered](MAX_CHARS)
+
+
+def find_remembered(viewed: Viewed, now: datetime) -> KnownTexts | None:
+    """Return the texts if they are remembered and still hold."""
+    found = _remembered.find((viewed.chat_key, viewed.character))
+    if found is None or found.tag != viewed.tag or abs(now - found.read_at) > MAX_AGE:
+        return None
+    return found.texts
+
+
+def remember_texts(viewed: Viewed, rows: Iterable[Mapping[str, Any]], now: datetime) -> KnownTexts:
+    """Remember the texts of rows with the columns of `Document`, and return them."""
+    known = KnownTexts.of(Document(*(row[name] for name in Document._fields)) for row in rows)
+    size = sum(len(one.text) for one in known.texts) + 1
+    _remembered.keep((viewed.chat_key, viewed.character), _Remembered(viewed.tag, now, known), size)
+    return known
