@@ -85,6 +85,9 @@ def hash_keys(chat_key: UUID, keys: Sequence[str]) -> list[int]:
 HASH = "('x' || left(md5({chat_key}::text || {key}), 8))::bit(32)::int4"
 """The number of a key, in SQL."""
 
+SHARE = "CASE WHEN k.key ~ '^(\\^|.~)' THEN 0.25 ELSE 1 END"
+"""How much a key `k.key` says of a message that has it, in SQL: the word itself 1, its beginning and its edges less."""
+
 
 def _hash(of_chat: "hashlib._Hash", key: str) -> int:
     of_chat.update(key.encode())

@@ -2,8 +2,17 @@
 
 from app.kit.owners import CHAT_WIDE
 from app.kit.planner import NOT_BY_INDEX, ONE_LOOKUP_EACH
-from app.passages.keys import HASH
+from app.passages.keys import HASH, SHARE
 from app.passages.progress import NAME
+
+MOST_WITH_KEY = 1_000
+"""How many messages with a key are considered, those that were put into the index last.
+
+A key that more messages have says little about what is searched.
+"""
+
+MOST_IN_INDEX = 500
+"""How many messages that the index has found are read: those with the most and the rarest keys."""
 
 # The cursor of `progress.py`. That of a fork has the key of the chat that it was copied from.
 _PROGRESS = f"""
@@ -13,25 +22,35 @@ _PROGRESS = f"""
         THEN c.cursors -> '{NAME}' END AS cursor) AS i {ONE_LOOKUP_EACH}"""  # noqa: S608 - of constants
 
 _NOT_IN_INDEX = f"""
-        SELECT m.* FROM (
+        SELECT m.*, NULL::float8 AS likelihood FROM (
             SELECT * FROM messages
             WHERE chat_key = c.chat_key AND line_id = c.line_id
                 AND seq > greatest(i.seq, c.head_seq - {{most}}) AND {{where}}
             ORDER BY seq {ONE_LOOKUP_EACH}) AS m"""  # noqa: S608
 
 _CHANGED = f"""
-        SELECT m.* FROM unnest(i.changed) AS changed (seq) CROSS JOIN LATERAL (
+        SELECT m.*, NULL::float8 FROM unnest(i.changed) AS changed (seq) CROSS JOIN LATERAL (
             SELECT * FROM messages
             WHERE chat_key = c.chat_key AND line_id = c.line_id AND seq = changed.seq AND {{where}}
             ORDER BY seq {ONE_LOOKUP_EACH}) AS m"""  # noqa: S608
 
+# Each key is looked up for itself, so its rarity in the chat is known before any message is read. Its rows come in the
+# order in which they are stored, so the last ones are the newest. The rarities of a message's keys are added up.
 _IN_INDEX = f"""
-        SELECT m.* FROM (
-            SELECT array_agg({HASH.format(chat_key="c.chat_key", key="k.key")}) AS keys
-            FROM unnest({{keys}}::text[]) AS k (key) {ONE_LOOKUP_EACH}) AS wanted
-        CROSS JOIN LATERAL (
-            SELECT p.message_id, p.digest FROM passages p
-            WHERE (p.chat_key = c.chat_key) {NOT_BY_INDEX} AND p.keys && wanted.keys {ONE_LOOKUP_EACH}) AS p
+        SELECT m.*, p.likelihood FROM (
+            SELECT found.message_id, found.digest, sum(found.rarity) AS likelihood FROM (
+                SELECT p.message_id, p.digest, p.number,
+                    wanted.share * ln(1 + c.message_count::float8 / p.messages_with) AS rarity
+                FROM (
+                    SELECT {HASH.format(chat_key="c.chat_key", key="k.key")} AS key, max({SHARE}) AS share
+                    FROM unnest({{keys}}::text[]) AS k (key) GROUP BY 1 {ONE_LOOKUP_EACH}) AS wanted
+                CROSS JOIN LATERAL (
+                    SELECT p.message_id, p.digest, row_number() OVER () AS number, count(*) OVER () AS messages_with
+                    FROM passages p
+                    WHERE (p.chat_key = c.chat_key) {NOT_BY_INDEX} AND p.keys @> ARRAY[wanted.key]) AS p
+                WHERE p.number > p.messages_with - {MOST_WITH_KEY}) AS found
+            GROUP BY found.message_id, found.digest
+            ORDER BY likelihood DESC, max(found.number) DESC LIMIT {MOST_IN_INDEX}) AS p
         CROSS JOIN LATERAL (
             SELECT * FROM messages
             WHERE chat_key = c.chat_key AND message_id = p.message_id AND line_id = c.line_id AND {{where}}
@@ -42,7 +61,9 @@ _IN_INDEX = f"""
 def write_messages(keys: str, where: str, most: int) -> str:
     """Return a query on the line's row `c` for its messages that have one of some keys, or are not in the index.
 
-    Its columns are those of `messages`.
+    Its columns are those of `messages`, and `likelihood`: the sum of the rarities of the keys that a message has, or
+    NULL if it is not in the index. The rarity of a key is ln(1 + messages of the line / messages with the key), times
+    `keys.SHARE`.
 
     Args:
         keys: The parameter with the keys, such as `$8`; they are made by `list_wanted`.
@@ -81,7 +102,7 @@ _SIMILARITY = f"""
         AND v.digest = {{text}}.digest {ONE_LOOKUP_EACH}"""  # noqa: S608
 
 _NEAR = f"""
-    SELECT m.*, nearest.similarity FROM nearest CROSS JOIN LATERAL (
+    SELECT m.*, NULL::float8 AS likelihood, nearest.similarity FROM nearest CROSS JOIN LATERAL (
         SELECT * FROM messages
         WHERE chat_key = c.chat_key AND message_id = nearest.message_id AND line_id = c.line_id AND {{where}}
         {ONE_LOOKUP_EACH}) AS m
@@ -106,7 +127,8 @@ def write_nearest(which: str, vector: str, model: str) -> str:
 def write_near_messages(where: str) -> str:
     """Return a query on the line's row `c` for its messages that the query `nearest` has found.
 
-    Its columns are those of `messages`, and `similarity`. `where` is a condition on the columns of `messages`.
+    Its columns are those of `messages`, `likelihood` (NULL) and `similarity`. `where` is a condition on the columns of
+    `messages`.
     """
     return _NEAR.format(where=where)
 

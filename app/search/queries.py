@@ -23,7 +23,7 @@ MAX_MESSAGES_LOOKED_UP = 10_000
 MAX_MESSAGE_TOKENS = 2_000
 """Longer messages are not recalled."""
 
-MAX_CANDIDATES = 100
+MAX_CANDIDATES = 150
 """How many texts are ranked: those with the most and the rarest words of the query."""
 
 MAX_NEAR = 100
@@ -45,14 +45,15 @@ _IS_LOOKED_UP = """deleted_at IS NULL AND kind IS NULL AND NOT blank AND hidden_
 
 _MESSAGES = """
     SELECT 'message:' || m.message_id, m.content, m.seq AS first_seq, m.seq AS last_seq, NULL::text,
-        m.importance::float8, m.role, m.name, m.digest, {similarity}
+        m.importance::float8, m.role, m.name, m.digest, m.likelihood, {similarity}
     FROM ({messages}) AS m"""
 
-# Texts with letters outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
-_LOWERED = """' ' || CASE
+# A text that may have a word is compared with the patterns, and not one that the index has found. Letters outside ASCII
+# are folded as `words.fold` folds the query, as far as SQL can.
+_LOWERED = """' ' || CASE WHEN {text}.likelihood IS NULL THEN CASE
             WHEN octet_length({text}.text) = length({text}.text) THEN lower({text}.text)
             ELSE replace(replace(lower(normalize({text}.text, NFKC)), 'ß', 'ss'), 'ς', 'σ')
-        END"""
+        END END"""
 
 # Texts of the kinds $11 are all returned, so they take no part in the choice of the likely ones.
 _IS_LISTED = "split_part({text}.source, ':', 1) = ANY ($11::text[])"
@@ -61,7 +62,7 @@ _TEXTS = """
     SELECT row_number() OVER () AS number, d.*, c.chat_key, c.message_count, {lowered} AS lowered
     FROM chats c CROSS JOIN (
         SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq OFFSET 0) AS q
-    CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name, digest, similarity)
+    CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name, digest, likelihood, similarity)
     WHERE c.chat_key = $1 AND c.line_id = $2 AND (q.before_seq IS NULL OR d.last_seq < q.before_seq)
         AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND (d.source <> ALL ($7::text[]) OR {is_listed})"""
 
@@ -72,11 +73,14 @@ _LIKELY = """
             SELECT coalesce(sum(message_count), 0) FROM (SELECT DISTINCT chat_key, message_count FROM texts) AS chats
         ) AS texts FROM texts
     ), matches AS (
-        SELECT t.number, count(*) OVER (PARTITION BY p.pattern) AS found
+        SELECT t.number, t.last_seq, count(*) OVER (PARTITION BY p.pattern) AS found
         FROM texts t JOIN unnest({patterns}::text[]) AS p (pattern) ON strpos(t.lowered, p.pattern) > 0{unlisted}
     ), likely AS (
-        SELECT m.number, sum(ln(1 + total.texts::float8 / m.found)) AS likelihood
-        FROM matches m CROSS JOIN total GROUP BY m.number ORDER BY likelihood DESC, m.number DESC LIMIT {most}
+        SELECT number FROM (
+            SELECT m.number, m.last_seq, sum(ln(1 + total.texts::float8 / m.found)) AS likelihood
+            FROM matches m CROSS JOIN total GROUP BY m.number, m.last_seq
+            UNION ALL SELECT number, last_seq, likelihood FROM texts WHERE likelihood IS NOT NULL
+        ) AS found ORDER BY likelihood DESC, last_seq DESC, number DESC LIMIT {most}
     )
     SELECT {columns}, role, name, {similarity}, total.texts{more} FROM texts CROSS JOIN total{own}
     WHERE (number IN (SELECT number FROM likely)) {hashed}{or_near}{or_listed}"""
@@ -94,7 +98,7 @@ _SIMILARITY = "coalesce(texts.similarity, own.similarity) AS similarity, (SELECT
 _EVERYWHERE = """
     SELECT row_number() OVER () AS number, f.*, {lowered} AS lowered FROM (
         (SELECT DISTINCT ON (place) {places}, d.*, NULL::text AS role, NULL::text AS name, NULL::bytea AS digest,
-            NULL::float8 AS similarity,
+            NULL::float8 AS likelihood, NULL::float8 AS similarity,
             CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
                 ELSE c.chat_key || d.source END AS place
         FROM chats c
@@ -108,7 +112,7 @@ _EVERYWHERE = """
         ORDER BY place, d.last_seq DESC)
         UNION ALL
         SELECT {places}, d.*, NULL FROM chats c
-        CROSS JOIN LATERAL ({messages}) AS d ({columns}, role, name, digest, similarity)
+        CROSS JOIN LATERAL ({messages}) AS d ({columns}, role, name, digest, likelihood, similarity)
         WHERE {which} AND ($4::text[] IS NULL OR 'message' = ANY ($4))
     ) AS f
     WHERE ($5::int IS NULL OR f.first_seq >= $5) AND ($6::int IS NULL OR f.last_seq <= $6)
@@ -233,7 +237,9 @@ def _is_looked_up(kinds: str) -> str:
 
 
 def _write_recall(documents: str, *, with_vectors: bool) -> str:
-    of_layers = f"SELECT {COLUMNS}, NULL::text, NULL::text, NULL::bytea, NULL::float8 FROM ({documents}) AS of_layers"  # noqa: S608
+    of_layers = f"""
+        SELECT {COLUMNS}, NULL::text, NULL::text, NULL::bytea, NULL::float8, NULL::float8
+        FROM ({documents}) AS of_layers"""  # noqa: S608
     messages = _write_messages(_IS_RECALLED, 10, MAX_MESSAGES, with_vectors=with_vectors)
     texts = _TEXTS.format(
         texts=f"{of_layers} UNION ALL {messages}",

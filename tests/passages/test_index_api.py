@@ -9,6 +9,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
+from app.passages.lookup import MOST_WITH_KEY
 from tests.background import locked_chat, running, settle
 from tests.facts.asking import KAI, begin
 from tests.reimport.test_reimport_api import reimport
@@ -60,6 +61,20 @@ async def test_messages_are_found_before_and_in_the_index(
     assert await find(api, "lanterns violins") == {"m5", "m70"}
     await append(api, [message(129, "Another lantern.")])
     assert await find(api, "lantern") == {"m5", "m129"}
+
+
+async def test_of_a_frequent_word_the_newest_are_found(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await begin(api, memos={"enabled": False})
+    for first in range(1, MOST_WITH_KEY + 600, 800):
+        await append(api, sail(first, first + 799))
+    await settle(dispatcher, clock)
+    await edit(api, "m7", content="We sail with a lantern.")
+    await append(api, [message(1_601, "Sail on.")])
+    newest = {f"m{n}" for n in range(1_502, 1_602)}
+    assert await find(api, "sail") == newest
+    assert await find(api, "sail lantern") == {"m7", *newest} - {"m1502"}
 
 
 async def test_an_append_schedules_the_index_once_in_64_messages(

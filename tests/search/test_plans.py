@@ -10,6 +10,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Connection, Database
 from app.kit.ids import chat_key
 from app.passages.keys import list_wanted
+from app.passages.lookup import MOST_IN_INDEX
 from app.passages.words import list_patterns
 from app.search.service import statements_in_use
 from tests.search.finding import begin_long, message
@@ -89,6 +90,23 @@ async def test_with_the_index_a_search_reads_what_it_finds(
             assert count_read(plan, "messages") <= 70, (analysed, plan)
             assert count_read(plan, "passages") <= 5, (analysed, plan)
             assert plan["Actual Rows"] == 1
+
+
+@pytest.mark.parametrize("statement", ["recall", "of_chat"])
+async def test_a_word_of_all_messages_reads_few(
+    api: httpx.AsyncClient,
+    database: Database,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    tenant: str,
+    statement: str,
+) -> None:
+    await begin_story(api)
+    clock.step(5)
+    await dispatcher.drain()
+    async with database.raw() as connection:
+        plan = await explain(connection, tenant, "sail", statement)
+    assert MOST_IN_INDEX <= count_read(plan, "messages") <= MOST_IN_INDEX + 64 + plan["Actual Rows"]
 
 
 @pytest.mark.parametrize(("name", "parameters"), [("recall", 13), ("of_chat", 13), ("of_user", 12)])
