@@ -11,6 +11,7 @@ from app.demo.replay import Played
 from app.demo.show import word_context, word_savings
 from app.demo.show_learnt import word_learnt
 from app.demo.show_memory import word_book, word_diary, word_recap, word_scenes, word_summary
+from app.demo.show_recalled import word_recalled
 from app.demo.words import Calendar
 from app.diary.settings import DiarySettings
 from app.memos.settings import MemoSettings
@@ -19,7 +20,7 @@ from app.summary.settings import SummarySettings
 
 
 async def word_result(
-    api: Api, chat: str, state: Mapping[str, Any], settings: ChatSettings, played: Played
+    api: Api, chat: str, state: Mapping[str, Any], settings: ChatSettings, played: Played, question: str | None = None
 ) -> list[str]:
     """Return the lines of the result: each enabled layer, then the context and the savings of the prompt cache.
 
@@ -29,6 +30,7 @@ async def word_result(
         state: The chat as the service returns it.
         settings: The settings of the chat.
         played: The replay.
+        question: What to recall; None shows nothing, as does a chat whose `recall.mode` is `off`.
 
     Raises:
         DemoError: The service rejects a request or does not respond.
@@ -52,6 +54,9 @@ async def word_result(
     character = _choose_character(_names(state), entries)
     context = await api.get(f"{chat}/context", format="text", **({"character": character} if character else {}))
     lines += word_context(context, await api.get_all(f"{chat}/inclusion"), character=character)
+    if question and settings.recall.mode != "off":
+        asked = {"query": question, "recall": "auto"} | ({"character": character} if character else {})
+        lines += word_recalled(question, await api.get(f"{chat}/context", **asked))
     lines += word_savings(played.account)
     return lines
 

@@ -20,13 +20,17 @@ from app.demo.screen import Screen
 from app.demo.tool_calls import ToolCall, take_calls
 from app.demo.words import count
 from app.diary.settings import DiarySettings
-from app.kit.settings import Settings
+from app.embeddings.configured import is_installed
+from app.kit.settings import LOCAL_EMBEDDINGS, PREFIX, Settings
 from app.local.stack import Stack
 from app.local.up import until_signal
 from app.transfer.formats import read_transcript
 from app.transfer.transcript import Transcript, TranscriptError
 
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
+
+QUESTION = "walking barefoot at the seaside"
+"""What the demo recalls of its own conversation, where no message has these words."""
 
 _TIMEOUT_S = 30.0
 
@@ -45,6 +49,11 @@ def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"preset of the chat: {', '.join(PRESETS)} (default: the preset in the conversation, or memo)",
     )
+    parser.add_argument(
+        "--ask",
+        metavar="TEXT",
+        help=f"show what recall finds for a question (default, for the demo's own conversation: {QUESTION})",
+    )
     parser.add_argument("--once", action="store_true", help="exit after showing the result instead of serving")
 
 
@@ -55,7 +64,8 @@ async def run_demo(options: argparse.Namespace, settings: Settings) -> int:
     with until_signal(screen.say):
         screen.say(f"Starting the service on {options.data} …")
         async with _stack(options, settings, screen) as stack:
-            chat = await _play_and_show(stack, settings, transcript, screen)
+            question = options.ask or (QUESTION if options.input == CONVERSATION else None)
+            chat = await _play_and_show(stack, settings, transcript, screen, question)
             if not options.once:
                 screen.say(f"\nThe chat is at {stack.url}{chat}, the API documentation at {stack.url}/docs.")
                 screen.say("Press Ctrl-C to stop.")
@@ -86,12 +96,20 @@ def _stack(options: argparse.Namespace, settings: Settings, screen: Screen) -> S
         host=options.host,
         port=options.port,
         # A replay has no edits to wait for, and log lines would disturb the output.
-        environment={"MEMOBOOK_SETTLE_S": "0", "MEMOBOOK_LOG_LEVEL": "warning"},
+        environment={"MEMOBOOK_SETTLE_S": "0", "MEMOBOOK_LOG_LEVEL": "warning"} | _choose_embeddings(settings),
         say=screen.say,
     )
 
 
-async def _play_and_show(stack: Stack, settings: Settings, transcript: Transcript, screen: Screen) -> str:
+def _choose_embeddings(settings: Settings) -> dict[str, str]:
+    """Return the setting of the local embedding model, if it is installed and no other one is configured."""
+    is_local = settings.embeddings_base_url is None and is_installed()
+    return {f"{PREFIX}EMBEDDINGS_BASE_URL": LOCAL_EMBEDDINGS} if is_local else {}
+
+
+async def _play_and_show(
+    stack: Stack, settings: Settings, transcript: Transcript, screen: Screen, question: str | None
+) -> str:
     """Play the conversation, print the result, and return the path of the chat."""
     reached = settings.model_copy(update={"database_url": stack.urls.database_url})
     async with (
@@ -107,7 +125,7 @@ async def _play_and_show(stack: Stack, settings: Settings, transcript: Transcrip
         chat = await _find_free_chat(api)
         made = schema().whole.model_validate((await api.put(chat, transcript.chat))["settings"])
         played = await _play(api, chat, transcript, made, screen)
-        for line in await word_result(api, chat, await api.get(chat), made, played):
+        for line in await word_result(api, chat, await api.get(chat), made, played, question):
             screen.say(line)
     return chat
 

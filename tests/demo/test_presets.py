@@ -9,7 +9,7 @@ import pytest
 from app.chats.settings import effective
 from app.demo.errors import DemoError
 from app.demo.presets import PRESETS, apply_preset
-from app.demo.run import CONVERSATION
+from app.demo.run import CONVERSATION, QUESTION
 from app.registry import LAYERS
 from tests.demo.running import ROOT, run, write_beginning
 
@@ -168,3 +168,13 @@ def test_what_the_page_quotes_was_said_or_written() -> None:
     assert len(quoted) >= 10
     assert len(spoken) >= 7
     assert [text for text in (*quoted, *spoken) if text not in story] == []
+
+
+async def test_the_companion_finds_a_flashback_by_meaning(place: Path) -> None:
+    path = write_beginning(place / "flashback.jsonl", 90, history={"keep_messages": 8, "grow_messages": 8})
+    code, out, error = await run(place, "--preset", "companion", "--input", path, "--ask", QUESTION)
+    assert (code, error) == (0, "")
+    best = out.partition(f"A flashback: what recall finds for “{QUESTION}”")[2].splitlines()[3:5]
+    assert re.search(r"message m041 · meaning 0\.50, neighbours", best[0])
+    assert "You've never even had your feet wet." in best[1]
+    assert not re.search(r"barefoot|seaside|walking", CONVERSATION.read_text("utf-8"))
