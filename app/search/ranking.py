@@ -88,7 +88,8 @@ def rank(
     """Return the candidates that have a term of the query, a similar word or a similar meaning, best first.
 
     Vectors were compared if a candidate has a similarity. The most similar message gets VECTOR_SHARE for it, and one
-    with the similarity `lowest` gets nothing. Texts that are no messages have no vectors: their words count in full.
+    with the similarity `lowest` gets nothing. Texts that are no messages have no vectors: what their meaning would get
+    depends on how much of the query they have, so that one frequent word does not outdo a message with the meaning.
 
     Args:
         terms: The terms of the query, each once.
@@ -110,7 +111,10 @@ def rank(
     raw = [credit.weigh(rarity, mean_words) for credit in credits]
     best = max(raw, default=0.0) or 1.0
     meant = _Meanings.of(candidates, lowest)
-    own = [meant.weigh(value / best, one) for one, value in zip(candidates, raw, strict=True)]
+    own = [
+        meant.weigh(value / best, one, credit.find_coverage(rarity))
+        for one, value, credit in zip(candidates, raw, credits, strict=True)
+    ]
     by_place = {
         (one.spoken_in, one.last_seq): sum(parts.values())
         for one, parts in zip(candidates, own, strict=True)
@@ -158,6 +162,11 @@ class _Credit:
         room = _SATURATION * (1 - _LENGTH + _LENGTH * self.words / mean_words)
         return sum(rarity[term] * count / (count + room) for term, count in self.shares.items())
 
+    def find_coverage(self, rarity: Mapping[str, float]) -> float:
+        """Return how much of the query the text has, from 0 to 1: the share of the rarity of all terms."""
+        having = sum(rarity[term] * min(share, 1.0) for term, share in self.shares.items())
+        return having / (sum(rarity.values()) or 1.0)
+
 
 @dataclass(frozen=True, slots=True)
 class _Meanings:
@@ -170,12 +179,12 @@ class _Meanings:
         known = [one.similarity for one in candidates if one.similarity is not None]
         return cls((min(known if lowest is None else (*known, lowest)), max(known)) if known else None)
 
-    def weigh(self, text: float, one: Candidate) -> dict[str, float]:
-        """Return the parts of a score for the words and for the meaning; `text` is from 0 to 1."""
+    def weigh(self, text: float, one: Candidate, coverage: float) -> dict[str, float]:
+        """Return the parts of a score for the words and for the meaning; `text` and `coverage` are from 0 to 1."""
         if self.span is None:
             return {"text": text}
         if one.spoken_in is None:
-            return {"text": text, "vector": 0.0}
+            return {"text": (1 - VECTOR_SHARE + VECTOR_SHARE * coverage) * text, "vector": 0.0}
         low, high = self.span
         near = 0.0 if one.similarity is None else (one.similarity - low) / (high - low) if high > low else 1.0
         return {"text": (1 - VECTOR_SHARE) * text, "vector": VECTOR_SHARE * near}

@@ -54,7 +54,8 @@ class Parts(BaseModel):
     vector: float = Field(description="How similar the meaning of a message is: at most 0.5, and 0 in the mode `text`.")
     text: float = Field(
         description="The words of the query, and similar words: 1 for the result with the best words. In the mode "
-        "`hybrid` at most 0.5 for a message."
+        "`hybrid` at most 0.5 for a message; other texts have no vectors and get up to 1, depending on how much of the "
+        "query they have."
     )
     importance: float = Field(description="What the importance adds, at most 0.05.")
     recency: float = Field(description="What its position in the chat adds: 0.03 at the end, less before.")

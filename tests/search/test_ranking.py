@@ -187,6 +187,15 @@ def test_words_and_meaning_are_worth_the_same() -> None:
     assert (ranked["memory:1"]["text"], ranked["memory:1"]["vector"]) == (1, 0), "it has no vector"
 
 
+def test_one_word_of_many_does_not_outdo_the_meaning() -> None:
+    meaning, weak = spoken(1, "You never had wet feet.", 0.9), Candidate("memory:1", "I feel a stone lighter.")
+    terms = ["feel", "ocean", "first"]
+    ranked = {one.source: one.parts for one in rank(terms, [meaning, weak, spoken(9, "Fog.", 0.1)], total=9)}
+    assert ranked["memory:1"]["text"] == pytest.approx(VECTOR_SHARE, abs=0.2)
+    (alone,) = rank(terms, [weak], total=9)
+    assert alone.parts["text"] == 1
+
+
 def test_without_vectors_words_count_in_full() -> None:
     (one,) = rank(["lamp"], [spoken(1, "A lamp.", None)], total=9)
     assert one.parts["text"] == 1
