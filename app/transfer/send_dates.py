@@ -17,7 +17,7 @@ _MARKED = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@(\d{1,2})h ?(\d{1,2})m ?(\d
 
 
 def read_send_date(written: object) -> datetime | None:
-    """Return when a message was sent, as an aware datetime, or None if `written` is in none of the formats."""
+    """Return when a message was sent, in UTC, or None if `written` is not a time in one of the formats."""
     try:
         if isinstance(written, int | float):
             return _read_milliseconds(written)
@@ -41,4 +41,4 @@ def _read_text(written: str) -> datetime:
     if written.lower().endswith(("am", "pm")):
         return datetime.strptime(written, "%B %d, %Y %I:%M%p").replace(tzinfo=UTC)
     moment = datetime.fromisoformat(written)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

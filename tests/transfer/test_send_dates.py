@@ -54,6 +54,8 @@ def test_unpadded_milliseconds_are_milliseconds() -> None:
         "Juno 19, 2023 4:13pm",
         "2025-13-06@18h43m00s",
         "²",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-12:00",
         [],
         {},
     ],
