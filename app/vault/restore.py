@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from app.chats.chat_lock import ChatRef
 from app.chats.errors import ChatTaken, busy_if_locked
@@ -23,6 +23,7 @@ from app.kit.db import DbSession, defer
 from app.kit.ids import tenant_key, user_key
 from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.kit.validation_errors import word_error
+from app.kit.wire import UtcDatetime
 from app.kit.work_queue import WorkScheduled
 from app.knowledge.cache import note_change
 from app.knowledge.service import MAX_KEYS
@@ -36,6 +37,7 @@ from app.vault.tables import CHATS, STATEMENTS, TEACHINGS, VaultTable, list_vaul
 
 _BATCH_ROWS, _BATCH_BYTES = 500, 256 * 1024
 
+_TIME: TypeAdapter[datetime] = TypeAdapter(UtcDatetime)
 _CHECKED = ("characters", "user_name", "user_persona", "system_prompt", "time_zone", "language", "metadata")
 
 MAX_LINES = 10_000
@@ -104,6 +106,7 @@ class _Restoring:
                 raise _wrong(row, "has other fields than the row before it")
         for row in batch:
             self._check_row(row)
+            _check_times(row, table.times)
         await self._write(table, batch)
 
     async def check(self) -> UUID:
@@ -235,6 +238,18 @@ def _check_fields(row: Row) -> None:
         effective(row.fields.get("settings", {}))
     except (ValueError, TypeError, AttributeError, LookupError):
         raise _wrong(row, "settings: are not those of a chat") from None
+
+
+def _check_times(row: Row, names: Iterable[str]) -> None:
+    """Check that Python can represent the times of a row, so that the chat can be read. Raises InvalidVault."""
+    for name in names:
+        if (written := row.fields.get(name)) is None:
+            continue
+        try:
+            _TIME.validate_python(written)
+        except ValidationError as error:
+            problem = word_error(error.errors(include_url=False, include_input=False)[0])
+            raise _wrong(row, f"{name}: {problem}") from None
 
 
 async def _schedule(db_session: DbSession, line: tuple[UUID, UUID], layers: Sequence[Layer], *, now: datetime) -> None:

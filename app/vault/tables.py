@@ -10,8 +10,8 @@ of `statements` and `teachings` have the field `scope` instead: `chat`, `user` o
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlalchemy import DateTime, Text
 from sqlalchemy import Table as CoreTable
-from sqlalchemy import Text
 from sqlalchemy.types import String
 
 from app.chats.models import ChatLine
@@ -69,6 +69,7 @@ class VaultTable:
             are the chat's key and, if the table `has_scopes`, the keys of the user and the tenant whose statements
             count, or NULL.
         has_scopes: Whether rows belong to a scope.
+        times: The columns that contain times. PostgreSQL accepts times that Python cannot represent.
 
     """
 
@@ -76,6 +77,7 @@ class VaultTable:
     columns: frozenset[str]
     select: str
     has_scopes: bool
+    times: frozenset[str]
 
     def write_insert(self, columns: Sequence[str]) -> str:
         """Return the statement that inserts rows, a JSON array ($2) of objects with these columns, into chat $1.
@@ -115,6 +117,7 @@ def _describe(table: CoreTable) -> VaultTable:
     """Return the description of a table. Raises LookupError for rows of users that belong to no chat."""
     left_out = _LEFT_OUT_OF.get(table.name, _KEYS)
     columns = frozenset(str(name) for name in table.c.keys() if name not in left_out)  # noqa: SIM118 - of columns
+    times = frozenset(str(one.name) for one in table.c if isinstance(one.type, DateTime))
     row = f"to_jsonb(t) - ARRAY[{', '.join(repr(name) for name in left_out)}]"
     if table.name == STATEMENTS:
         select = f"""SELECT (({row}) || jsonb_build_object('scope', o.scope))::text FROM {_SCOPES}
@@ -124,7 +127,7 @@ def _describe(table: CoreTable) -> VaultTable:
                 WHERE k.statement_id = t.statement_id AND k.chat_key = $1 AND k.wide_key = o.key)
                 AND NOT {_REPLACED.format("owner_key")}
             ORDER BY o.rank, t.statement_id"""  # noqa: S608
-        return VaultTable(table.name, columns | {"scope"}, select, has_scopes=True)
+        return VaultTable(table.name, columns | {"scope"}, select, has_scopes=True, times=times)
     if "chat_key" not in table.c:
         raise LookupError(f"the table {table.name} is neither in a vault nor among the tables that are left out")
     order = ", ".join(_order(table, name) for name in table.primary_key.columns.keys())  # noqa: SIM118 - of columns
@@ -134,13 +137,13 @@ def _describe(table: CoreTable) -> VaultTable:
             WHERE t.chat_key = $1 AND (t.wide_key IS NULL OR (t.wide_key IN ($2::uuid, $3::uuid)
                 AND NOT {_REPLACED.format("wide_key")}))
             ORDER BY {order}"""  # noqa: S608
-        return VaultTable(table.name, columns | {"scope"}, select, has_scopes=True)
+        return VaultTable(table.name, columns | {"scope"}, select, has_scopes=True, times=times)
     if table.name == CHATS:
         cursors = ", ".join(repr(name) for name in CURSORS_LEFT_OUT)
         row = f"({row}) || jsonb_build_object('cursors', t.cursors - ARRAY[{cursors}])"
         order = f"t.line_status <> 'current', {order}"
     select = f'SELECT ({row})::text FROM "{table.name}" t WHERE t.chat_key = $1 ORDER BY {order}'  # noqa: S608
-    return VaultTable(table.name, columns, select, has_scopes=False)
+    return VaultTable(table.name, columns, select, has_scopes=False, times=times)
 
 
 def _order(table: CoreTable, name: str) -> str:

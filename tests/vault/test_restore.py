@@ -1,6 +1,7 @@
 """A vault with an error leaves nothing behind, and none reaches the data of others."""
 
 import io
+import re
 from collections.abc import Callable
 
 import httpx
@@ -23,6 +24,8 @@ from tests.vault.vaults import Files, export, files_of, ref_of, restore, zip_of
 
 Edit = Callable[[str], str]
 
+_IN_TIME = "must be between 0001-01-02 and 9999-12-30 in UTC"
+
 
 def _replace(old: str, new: str) -> Edit:
     def edit(state: str) -> str:
@@ -34,6 +37,17 @@ def _replace(old: str, new: str) -> Edit:
 
 def _insert_row(table: str, row: str) -> Edit:
     return lambda state: state.replace(f'"{table}": [\n', f'"{table}": [\n{row},\n')
+
+
+def _set_time(name: str, value: str) -> Edit:
+    """Replace the first time with this name."""
+
+    def edit(state: str) -> str:
+        changed, found = re.subn(f'"{name}": "[^"]+"', lambda _: f'"{name}": {value}', state, count=1)
+        assert found
+        return changed
+
+    return edit
 
 
 _REFUSED: list[tuple[Edit, str]] = [
@@ -62,6 +76,13 @@ _REFUSED: list[tuple[Edit, str]] = [
     (_replace('"line_status": "current"', '"line_status": "abandoned"'), "and no other, must be the current one"),
     (_replace('"head_seq"', '"tenant": "x", "head_seq"'), "chats has no column 'tenant'"),
     (_replace('"cursors": {', '"cursors": 5, "x": {'), "chats has no column 'x'"),
+    (_set_time("sent_at", '"infinity"'), "sent_at: must be a valid datetime"),
+    (_set_time("sent_at", '"0044-03-15T12:00:00+00:00 BC"'), "sent_at: must be a valid datetime"),
+    (_set_time("sent_at", '"now"'), "sent_at: must be a valid datetime"),
+    (_set_time("sent_at", '"2025-09-06T18:43:00"'), "sent_at: must have timezone info"),
+    (_set_time("sent_at", '"0001-01-01T00:00:00+00:00"'), f"sent_at: {_IN_TIME}"),
+    (_set_time("created_at", '"9999-12-31T00:00:00+00:00"'), f"created_at: {_IN_TIME}"),
+    (_set_time("learnt_at", '"-infinity"'), "learnt_at: must be a valid datetime"),
     (_replace('"is_set": true', '"is_set": "maybe"'), "a value does not fit its column in statements"),
     (_replace('"scope": "chat"', '"scope": "user"'), "one that a person set"),
     (_replace('"scope": "chat"', '"scope": "world"'), "scope: must be"),
