@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -29,8 +30,14 @@ def run(options: argparse.Namespace) -> int:
     ref, form = name_chat(options.tenant, options.chat_id), FILE_FORMATS[options.format]
     url = find_database_url(options.data)
     if options.output is None:
-        asyncio.run(_export(url, ref, form, sys.stdout.buffer))
+        try:
+            asyncio.run(_export(url, ref, form, sys.stdout.buffer))
+        except OSError as error:
+            _drop_output()
+            raise SettingsError(f"cannot write standard output: {error.strerror}") from None
         return 0
+    if not options.output.name:
+        raise SettingsError(f"cannot write {options.output}: Is a directory")
     part = options.output.with_name(f".{options.output.name}.part")
     try:
         with part.open("wb") as file:
@@ -42,6 +49,12 @@ def run(options: argparse.Namespace) -> int:
         with suppress(OSError):
             part.unlink(missing_ok=True)
     return 0
+
+
+def _drop_output() -> None:
+    """Discard what is still buffered: Python writes it when it ends, and would fail with a traceback."""
+    with Path(os.devnull).open("wb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 async def _export(url: str, ref: ChatRef, form: FileFormat, file: BinaryIO) -> None:

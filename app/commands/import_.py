@@ -28,7 +28,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         asyncio.run(_import(url, ref, form, options.file))
     except OSError as error:
-        raise SettingsError(f"cannot read {options.file}: {error.strerror}") from None
+        problem = error.strerror or "must be a file, not a pipe"  # Python's own error, of a seek
+        raise SettingsError(f"cannot read {options.file}: {problem}") from None
     say(f"imported {options.file} as the chat {options.chat_id}")
     return 0
 

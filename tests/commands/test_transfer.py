@@ -52,9 +52,41 @@ async def test_a_command_works_in_a_process_of_its_own(tmp_path: Path, command: 
 
 
 @pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["export", "c"], b"memobook: cannot write standard output: Broken pipe\n"),
+        (["import", "/dev/stdin", "--chat-id", "d"], b"memobook: cannot read /dev/stdin: must be a file, not a pipe\n"),
+    ],
+    ids=["export", "import"],
+)
+async def test_a_pipe_that_does_not_work_is_named(tmp_path: Path, command: list[str], said: bytes) -> None:
+    """An export whose reader ended, as with `| head`, and an import from a pipe."""
+    (tmp_path / "in.jsonl").write_bytes(FILE)
+    assert await memobook("import", "in.jsonl", "--format", "jsonl", "--chat-id", "c") == 0
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "app.cli",
+        *command,
+        "--format",
+        "jsonl",
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=writing,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    os.close(writing)
+    _, errors = await process.communicate(FILE)
+    assert (process.returncode, errors) == (1, said)
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["export", "c", "--output", "c.jsonl"], "There is no chat 'c'."),
+        (["export", "c", "--output", "."], "cannot write .: Is a directory"),
         (["export", "a b"], "'a b' is not a chat id; use 1 to 200 of the characters A-Z a-z 0-9 . _ : @ -"),
         (["import", "none", "--chat-id", "c"], "cannot read none: No such file or directory"),
         (["import", "broken", "--chat-id", "c"], "line 1: not JSON at column 1: "),
