@@ -9,14 +9,48 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-_HEADING = re.compile(r"(#{1,6}[ \t])", re.MULTILINE)
+_HEADING = re.compile(r"^( {0,3})(#{1,6}(?:[ \t]|$))")
+_UNDERLINE = re.compile(r"^( {0,3})((?:=+|-+)[ \t]*)$")
+_ESCAPED = r"\1\\\2"
 _HIGHLIGHT = re.compile(r"\n+(?=【)")
-_FENCE = re.compile(r"(?m)^(`{3,}|~{3,})")
+_FENCE = re.compile(r" {0,3}(`{3,}+(?=[^`]*$)|~{3,})")
 
 
 def tidy(text: str) -> str:
     """Return a text without spaces at the ends of lines and empty lines around it."""
     return "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").split("\n")).strip("\n").strip()
+
+
+def close_code(text: str) -> str:
+    """Return a text that leaves no block of code open: it would contain the rest of the page."""
+    fence = ""
+    for line in text.split("\n"):
+        fence = _follow_fence(fence, line)
+    return f"{text}\n{fence}" if fence else text
+
+
+def escape_headings(text: str) -> str:
+    """Return a text whose lines are no headings and underline none; lines of code stay as they are."""
+    lines, fence, before = list[str](), "", ""
+    for line in text.split("\n"):
+        was, fence = fence, _follow_fence(fence, line)
+        escaped = line
+        if not (was or fence):
+            escaped = _HEADING.sub(_ESCAPED, line)
+        if not (was or fence) and before.strip():
+            escaped = _UNDERLINE.sub(_ESCAPED, escaped)
+        lines.append(escaped)
+        before = "" if was or fence else line
+    return "\n".join(lines)
+
+
+def _follow_fence(fence: str, line: str) -> str:
+    """Return the fence of the block of code that is open after a line, or an empty text; `fence` is open before it."""
+    found = _FENCE.match(line)
+    if not fence:
+        return found[1] if found else ""
+    is_end = found is not None and found[1].startswith(fence) and line.strip() == found[1]
+    return "" if is_end else fence
 
 
 def hash_name(name: str) -> str:
@@ -31,7 +65,7 @@ def make_mark(kind: str, name: str) -> str:
 
 def word_section(heading: str, text: str, mark: str, link: str = "") -> str:
     """Return an item under a heading; `link` leads from it to its messages."""
-    return f"## {heading}\n\n{tidy(text)}\n\n{link + ' ' if link else ''}^{mark}\n\n"
+    return f"## {heading}\n\n{close_code(tidy(text))}\n\n{link + ' ' if link else ''}^{mark}\n\n"
 
 
 def word_element(text: str, mark: str) -> str:
@@ -69,7 +103,5 @@ def word_speech(speaker: str | None, at: datetime, text: str, mark: str, note: s
     Without a speaker it is narration.
     """
     head = f"**{speaker}**" if speaker else "*Narration*"
-    quoted = _HEADING.sub(r"\\\1", tidy(text)) if text.strip() else "*(nothing said)*"
-    if len(_FENCE.findall(quoted)) % 2:
-        quoted += "\n```"
+    quoted = close_code(escape_headings(tidy(text))) if text.strip() else "*(nothing said)*"
     return f"{head} · {at:%H:%M}{f' · *{note}*' if note else ''} ^{mark}\n\n{quoted}\n\n"

@@ -1,9 +1,10 @@
 """The pages of a vault, as a person reads them."""
 
 import httpx
+import pytest
 
 from app.kit.db import Database
-from app.vault.wording import word_element, word_memo, word_memory, word_speech
+from app.vault.wording import word_element, word_memo, word_memory, word_section, word_speech
 from tests.conftest import NOON
 from tests.talk import append, ok, put, said
 from tests.vault.vaults import export, files_of, ref_of
@@ -38,6 +39,34 @@ async def test_a_chat_reads_as_a_story(api: httpx.AsyncClient, database: Databas
 def test_a_speech_ends_what_it_begins() -> None:
     assert word_speech("Kai", NOON, "```\ncode", "m1").count("```") == 2
     assert word_speech(None, NOON, " ", "m1").endswith("\n\n*(nothing said)*\n\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("~~~\ncode", "~~~\ncode\n~~~"),
+        ("````\n```\ncode", "````\n```\ncode\n````"),
+        ("```\ncode\n```", "```\ncode\n```"),
+        ("```\n# a comment\n---\n```", "```\n# a comment\n---\n```"),
+        ("```not``` code", "```not``` code"),
+        ("Track # 5 of C# at last", "Track # 5 of C# at last"),
+        ("#", "\\#"),
+        ("Rain.\n  ## Then\nsun.", "Rain.\n  \\## Then\nsun."),
+        ("Rain.\n---\nSun.\n===", "Rain.\n\\---\nSun.\n\\==="),
+        ("Rain.\n\n---\n\nSun.", "Rain.\n\n---\n\nSun."),
+    ],
+)
+def test_a_speech_is_no_heading_and_closes_its_code(text: str, written: str) -> None:
+    assert word_speech("Kai", NOON, text, "m1") == f"**Kai** · {NOON:%H:%M} ^m1\n\n{written}\n\n"
+
+
+def test_a_section_closes_its_code() -> None:
+    assert word_section("Part", "## One\n~~~\ncode", "memo-1") == "## Part\n\n## One\n~~~\ncode\n~~~\n\n^memo-1\n\n"
+
+
+def test_a_long_line_of_backticks_is_read_at_once() -> None:
+    text = "`" * 100_000 + "a`"
+    assert text in word_speech("Kai", NOON, text, "m1")
 
 
 def test_an_element_keeps_its_lines_and_tags() -> None:
