@@ -12,7 +12,7 @@ A key that more messages have says little about what is searched.
 """
 
 MOST_IN_INDEX = 500
-"""How many messages that the index has found are read: those with the most and the rarest keys."""
+"""How many messages of a line that the index has found are read: those with the most and the rarest keys."""
 
 # The cursor of `progress.py`. That of a fork has the key of the chat that it was copied from.
 _PROGRESS = f"""
@@ -50,7 +50,7 @@ _IN_INDEX = f"""
                     WHERE (p.chat_key = c.chat_key) {NOT_BY_INDEX} AND p.keys @> ARRAY[wanted.key]) AS p
                 WHERE p.number > p.messages_with - {MOST_WITH_KEY}) AS found
             GROUP BY found.message_id, found.digest
-            ORDER BY likelihood DESC, max(found.number) DESC LIMIT {MOST_IN_INDEX}) AS p
+            ORDER BY likelihood DESC, max(found.number) DESC LIMIT {{most_in_index}}) AS p
         CROSS JOIN LATERAL (
             SELECT * FROM messages
             WHERE chat_key = c.chat_key AND message_id = p.message_id AND line_id = c.line_id AND {{where}}
@@ -58,7 +58,7 @@ _IN_INDEX = f"""
         WHERE m.digest = p.digest AND m.seq <= i.seq AND m.seq <> ALL (i.changed)"""  # noqa: S608
 
 
-def write_messages(keys: str, where: str, most: int) -> str:
+def write_messages(keys: str, where: str, most: int, most_in_index: int = MOST_IN_INDEX) -> str:
     """Return a query on the line's row `c` for its messages that have one of some keys, or are not in the index.
 
     Its columns are those of `messages`, and `likelihood`: the sum of the rarities of the keys that a message has, or
@@ -69,10 +69,12 @@ def write_messages(keys: str, where: str, most: int) -> str:
         keys: The parameter with the keys, such as `$8`; they are made by `list_wanted`.
         where: A condition on the columns of `messages`.
         most: How many of the newest messages that are not in the index are read at most.
+        most_in_index: How many messages that the index has found are read at most, those with the most and the rarest
+            keys.
 
     """
-    parts = (_NOT_IN_INDEX, _CHANGED, _IN_INDEX)
-    found = "\n        UNION ALL".join(part.format(keys=keys, where=where, most=most) for part in parts)
+    given = {"keys": keys, "where": where, "most": most, "most_in_index": most_in_index}
+    found = "\n        UNION ALL".join(part.format(**given) for part in (_NOT_IN_INDEX, _CHANGED, _IN_INDEX))
     return f"SELECT m.* FROM ({_PROGRESS}) AS i CROSS JOIN LATERAL ({found}) AS m"  # noqa: S608
 
 

@@ -12,13 +12,23 @@ from app.kit.planner import ONE_LOOKUP_EACH, WITH_HASH_TABLE
 from app.knowledge.liveness import keep_to_chat
 from app.layers.documents import COLUMNS, Document, write_documents
 from app.layers.layer import Layer
-from app.passages.lookup import NEAREST_COLUMNS, write_messages, write_near_messages, write_nearest, write_similarity
+from app.passages.lookup import (
+    MOST_IN_INDEX,
+    NEAREST_COLUMNS,
+    write_messages,
+    write_near_messages,
+    write_nearest,
+    write_similarity,
+)
 
 MAX_MESSAGES = 1_000
 """How many messages that are not in the index of words recall reads at most, the newest ones."""
 
 MAX_MESSAGES_LOOKED_UP = 10_000
 """The same for a person's search."""
+
+MAX_OF_EACH_CHAT = 150
+"""How many messages of the index are read of each chat in a search over a user's chats, those with the rarest words."""
 
 MAX_MESSAGE_TOKENS = 2_000
 """Longer messages are not recalled."""
@@ -220,10 +230,8 @@ def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
     """
     recall = _write_recall(write_documents(layers, _is_recalled) or _NO_DOCUMENTS, with_vectors=with_vectors)
     everywhere = write_documents(layers, _is_looked_up) or _NO_DOCUMENTS
-    of_chat, of_user = (
-        _write_everywhere(everywhere, which, keys=keys, with_vectors=with_vectors)
-        for which, keys in ((_OF_CHAT, 11), (_OF_USER, 10))
-    )
+    of_chat = _write_everywhere(everywhere, _OF_CHAT, 11, MOST_IN_INDEX, with_vectors=with_vectors)
+    of_user = _write_everywhere(everywhere, _OF_USER, 10, MAX_OF_EACH_CHAT, with_vectors=with_vectors)
     return Statements(recall, of_chat, of_user, keep_to_chat(recall), keep_to_chat(of_chat))
 
 
@@ -251,10 +259,10 @@ def _write_recall(documents: str, *, with_vectors: bool) -> str:
     return _write_likely(texts, "$8", MAX_CANDIDATES, which=which, vector=12 if with_vectors else None, listed=True)
 
 
-def _write_everywhere(documents: str, which: str, *, keys: int, with_vectors: bool) -> str:
+def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int, *, with_vectors: bool) -> str:
     texts = _EVERYWHERE.format(
         documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
-        messages=_write_messages(_IS_LOOKED_UP, keys, MAX_MESSAGES_LOOKED_UP, with_vectors=with_vectors),
+        messages=_write_messages(_IS_LOOKED_UP, keys, MAX_MESSAGES_LOOKED_UP, most_in_index, with_vectors=with_vectors),
         places=_PLACES,
         lowered=_LOWERED.format(text="f"),
         columns=COLUMNS,
@@ -265,9 +273,9 @@ def _write_everywhere(documents: str, which: str, *, keys: int, with_vectors: bo
     return _write_likely(texts, "$9", MAX_LOOKED_UP, which=which, vector=vector, more=f", {_FOUND}")
 
 
-def _write_messages(where: str, keys: int, most: int, *, with_vectors: bool) -> str:
+def _write_messages(where: str, keys: int, most: int, most_in_index: int = MOST_IN_INDEX, *, with_vectors: bool) -> str:
     """Return the query of messages on `c` and `q`: those with a word, with vectors also those of a similar meaning."""
-    found = _MESSAGES.format(messages=write_messages(f"${keys}", where, most), similarity="NULL::float8")
+    found = _MESSAGES.format(messages=write_messages(f"${keys}", where, most, most_in_index), similarity="NULL::float8")
     if not with_vectors:
         return found
     near = _MESSAGES.format(messages=write_near_messages(where), similarity="m.similarity")
