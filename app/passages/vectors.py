@@ -1,12 +1,12 @@
 """The job that gives vectors to the next messages of a line, so that they are found by their meaning."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.chats.characters import word_spoken
 from app.chats.heads import read_head
 from app.embeddings.service import ModelDiffers, get_current
+from app.embeddings.vectors import format_halfvec
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.llm.answer import ModelError
@@ -78,15 +78,9 @@ async def _draft(ctx: JobContext, _claimed: Claimed, source: _Next) -> list[Row]
         return []
     made = await ctx.embedder.embed([part for _, _, part in parts])
     return [
-        (text.message_id, text.digest, number, word_vector(vector))
+        (text.message_id, text.digest, number, format_halfvec(vector))
         for (text, number, _), vector in zip(parts, made.vectors, strict=True)
     ]
-
-
-def word_vector(vector: Sequence[float]) -> str:
-    """Return a vector as pgvector reads it. Numbers that 16 bits cannot hold are refused by the database."""
-    assert all(map(math.isfinite, vector))
-    return f"[{','.join(f'{number:.6g}' for number in vector)}]"
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Next, list[Row]]) -> bool | None:

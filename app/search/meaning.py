@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from app.embeddings.vectors import format_halfvec
 from app.kit.job_context import TextEmbedder
 from app.kit.llm.answer import ModelError
-from app.passages.vectors import word_vector
 from app.search.queries import QueryVector
 from app.search.recall_memory import RecallMemory
 
@@ -48,5 +48,5 @@ async def embed_query(embedder: TextEmbedder | None, query: str) -> QueryVector 
     except TimeoutError:
         log.info("a search compares words alone: the embedding model did not answer within %g s", EMBED_S)
     else:
-        return QueryVector(word_vector(made.vectors[0]), embedder.name)
+        return QueryVector(format_halfvec(made.vectors[0]), embedder.name)
     return None
