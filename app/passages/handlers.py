@@ -14,7 +14,7 @@ INDEX = "index"
 """The key of the work item of the index of words; that of vectors is VECTORS."""
 
 _CHANGED = 16
-"""So many changed messages are put into the index without waiting for new ones."""
+"""This many changed messages are put into the index without waiting for new ones."""
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:

@@ -1,7 +1,7 @@
 """How far the messages of a line are in the index. Pure.
 
-A line's cursor contains the seq up to which all messages are in the index, and those before it that have changed since.
-A search reads the messages that are not in the index one by one, so both are kept few.
+A line's cursor contains the seq up to which all messages are in the index, and the seqs of messages before it that have
+changed since. A search reads the changed messages, and those after that seq, one by one, so there must be few of them.
 """
 
 from collections.abc import Collection, Iterable
@@ -16,7 +16,7 @@ VECTORS = "vectors"
 """The names of the two cursors: of the index of words, and of the vectors."""
 
 EVERY_MESSAGES = 64
-"""After so many new messages, they are put into the index."""
+"""Whenever this many messages are not in the index, they are put into it."""
 
 MAX_CHANGED = 64
 """If more messages than this have changed, the index is made again from the first of them on."""
@@ -27,9 +27,9 @@ class Progress:
     """How far the messages of a line are in the index.
 
     Attributes:
-        seq: The last seq up to which they are, except for `changed`.
-        changed: The seqs up to `seq` of messages that changed since, in order.
-        has_leftovers: Whether rows of the index may be left of texts that no message has any more.
+        seq: All messages up to this seq are in the index, with the exception of `changed`.
+        changed: The seqs of messages up to `seq` that have changed since they were put into the index, in order.
+        has_leftovers: Whether the index may have rows of texts that no message has any more.
         model_id: The model of the vectors; None for words.
 
     """
@@ -41,7 +41,7 @@ class Progress:
 
     @classmethod
     def of(cls, head: Head, name: str = NAME) -> "Progress":
-        """Return the progress on a line. That of a fork begins at 0; its cursor is the one of the copied chat."""
+        """Return the progress on a line. A fork begins at 0, because its cursor is a copy of the other chat's."""
         stored = head.cursors.get(name)
         if not stored or stored["chat"] != str(head.chat_key):
             return cls()

@@ -17,7 +17,7 @@ Line = tuple[UUID, UUID]
 
 MAX_MESSAGES = 250
 MAX_BYTES = 4_000_000
-"""At most so many messages, and bytes of their texts, are put into the index at once: the line is locked meanwhile."""
+"""The most messages, and the most bytes of texts, that are put into the index at once: the line is locked meanwhile."""
 
 # Deleted messages are in the index, too, because they can return, and roles that no search finds have no keys.
 _NEXT = f"""

@@ -1,4 +1,4 @@
-"""Making the vectors of all chats due, for a model that was not there before."""
+"""Makes the vectors of all chats due, after another embedding model was chosen."""
 
 from typing import Final
 from uuid import UUID
