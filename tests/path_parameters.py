@@ -27,7 +27,12 @@ def list_operations(layer: Layer) -> set[str]:
     return {f"{method} {route.path}" for route in routes for method in route.methods or ()}
 
 
-_LAYER_OF = {operation.partition(" ")[2]: layer.name for layer in LAYERS for operation in list_operations(layer)}
+# A path of the schema has no converters: `{user_id}`, not `{user_id:owner}`.
+_LAYER_OF = {
+    re.sub(r":\w+}", "}", operation.partition(" ")[2]): layer.name
+    for layer in LAYERS
+    for operation in list_operations(layer)
+}
 
 
 def find_layer_of(path: str) -> str | None:

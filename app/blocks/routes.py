@@ -72,7 +72,7 @@ async def list_block_texts(
     return await _list_texts(db_session, view, label, limit, cursor)
 
 
-@router.put("/{label}", response_model=BlockOut)
+@router.put("/{label}", response_model=BlockOut, responses={201: {"model": BlockOut}})
 async def write_block(ref: WritingChat, label: Label, body: BlockIn, db_session: Db, clock: Now) -> Response:
     """Write the whole text of a core block of a chat. It holds on all lines of the chat.
 
@@ -139,7 +139,13 @@ def _make_router(of: WideScope) -> APIRouter:
         """List the operations on a block of the scope and the texts that they made, newest first."""
         return await _list_texts(db_session, Viewpoint.of_scope(scope), label, limit, cursor)
 
-    @wide.put("/{label}", response_model=BlockOut, name=f"write_{name}_block", summary=f"Write a core block of {words}")
+    @wide.put(
+        "/{label}",
+        response_model=BlockOut,
+        responses={201: {"model": BlockOut}},
+        name=f"write_{name}_block",
+        summary=f"Write a core block of {words}",
+    )
     async def write_wide_block(
         scope: Annotated[ScopeKey, of.writing], label: Label, body: BlockIn, db_session: Db, clock: Now
     ) -> Response:

@@ -66,7 +66,7 @@ async def list_fact_values(
     return await _list_values(db_session, view, key, limit, cursor)
 
 
-@router.put("/{key}", response_model=FactOut)
+@router.put("/{key}", response_model=FactOut, responses={201: {"model": FactOut}})
 async def set_fact(ref: WritingChat, key: Key, body: FactIn, db_session: Db, clock: Now) -> Response:
     """Set a fact of a chat. It holds on all lines of the chat until it is set again.
 
@@ -122,7 +122,13 @@ def _make_router(of: WideScope) -> APIRouter:
         """List the values that a key has and had in the scope, newest first."""
         return await _list_values(db_session, Viewpoint.of_scope(scope), key, limit, cursor)
 
-    @wide.put("/{key}", response_model=FactOut, name=f"set_{name}_fact", summary=f"Set a fact of {words}")
+    @wide.put(
+        "/{key}",
+        response_model=FactOut,
+        responses={201: {"model": FactOut}},
+        name=f"set_{name}_fact",
+        summary=f"Set a fact of {words}",
+    )
     async def set_wide_fact(
         scope: Annotated[ScopeKey, of.writing], key: Key, body: FactIn, db_session: Db, clock: Now
     ) -> Response:
