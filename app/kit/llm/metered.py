@@ -15,11 +15,11 @@ from app.kit.usage import MAX_CALL_TOKENS, ModelCall, count_or_warn
 class MeteredModel:
     """A wrapper around a model that counts every completed call, including failed ones.
 
-    A call that the client retries by itself, such as after a 503, counts as one call with its total waiting time.
-    A failed call counts the tokens that the server reports, because an answer without text is billed too. If the server
-    reports none, it counts as zero tokens, so that an outage of the model does not use up the month's limit.
-    A cancelled call, such as when a worker stops, is not counted; it is not an attempt either.
-    If counting fails, a warning is logged and the answer is returned all the same.
+    A call that the client retries by itself, such as after a 503, counts as one call with its total waiting time. A
+    failed call counts the tokens that the server reports, because an answer without text is billed too. If the server
+    reports none, the failed call counts as zero tokens, so that an outage of the model does not use up the month's
+    limit. A call that is cancelled, for example because the worker stops, is not counted. If counting fails, a warning
+    is logged and the answer is returned all the same.
 
     Args:
         model: The model to call.
