@@ -70,7 +70,7 @@ class DerivedRow(Generic[Of]):
 
     Attributes:
         of: The row as its layer reads it.
-        key: The key of the work item that makes it again; "" if its layer schedules that in another way.
+        key: The key of the work item that makes it again; "" if its layer schedules that without `reschedule`.
         first_seq: The first message of its range.
         last_seq: The last message of its range, inclusive.
         filters: The eligibility filters of the range.
@@ -196,7 +196,7 @@ async def list_unscheduled(
 ) -> list[NewWork]:
     """Return work items for the stale rows that have none, because their messages changed while the layer was disabled.
 
-    Rows with a person's text are left out. A work item that failed for good counts as one.
+    Rows with a person's text are left out. So are rows whose work item has failed for good.
 
     Args:
         db_session: Open unit of work.

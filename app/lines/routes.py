@@ -61,10 +61,11 @@ async def get_checkpoint(ref: ReadingChat, name: NamePath, db_session: Db) -> Re
 async def restore_checkpoint(ref: WritingChat, name: NamePath, db_session: Db, clock: Now, limits: Limits) -> Response:
     """Continue from a checkpoint, on a new line that is a copy of it.
 
-    Messages, memories and settings are restored, and the context is the same byte for byte. The chat's user and
-    `metadata` do not change. The former current line can still be read and switched to, and the checkpoint can be
-    restored again. A chat has at most `MEMOBOOK_MAX_LINES` (200) lines besides its checkpoints; another one is a 409
-    `too_many_lines`.
+    Messages, memories and settings are restored, and the context is the same byte for byte, unless something has
+    changed that holds on all lines: a fact, a core block or a memory that a person wrote, or what other chats of the
+    user share. The chat's user and `metadata` do not change. The former current line can still be read and switched
+    to, and the checkpoint can be restored again. A chat has at most `MEMOBOOK_MAX_LINES` (200) lines besides its
+    checkpoints; another one is a 409 `too_many_lines`.
     """
     line = await lines.restore(db_session, ref, name, limits=limits, now=clock())
     return OrjsonResponse({"line": line}, status_code=201)
