@@ -31,7 +31,10 @@ _ENDINGS = {
 
 
 def word_book(memos: Sequence[Listed], calendar: Calendar, anchor_seq: int) -> Iterator[str]:
-    """Yield the lines of the memo book, grouped by where each memo is used. The history begins at `anchor_seq`."""
+    """Yield the lines of the memo book, grouped by where each memo is used.
+
+    `anchor_seq` is the seq at which the history, the messages that are sent word for word, begins.
+    """
     yield heading(f"The memo book: {count(len(memos), 'memo')} of {count(len(calendar), 'message')}")
     for place, group in groupby(memos, key=lambda memo: _word_place(memo, anchor_seq)):
         yield part(place)

@@ -46,7 +46,7 @@ class Narrative:
 
 @dataclass(frozen=True, slots=True)
 class FoldDraft:
-    """The result of a fold, or a person's text: the whole new `text`, and before it `kept_text`, which no fold changes."""
+    """The result of a fold, or a person's text: `text` is the whole new text; folds do not change `kept_text`."""
 
     text: str
     origin: Literal["model", "extractive", "person"]
