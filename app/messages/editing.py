@@ -40,7 +40,7 @@ async def edit_message(
                 errors=[{"loc": ["body", "content"], "msg": "may be empty only when tool_calls is set"}],
             )
         await keep_revision(db_session, message, now)
-        say(head, message, content)
+        set_content(head, message, content)
         message.edited_at = now
         note_texts(db_session, head, [(message_id, content)], now)
     if "hidden" in given:
@@ -148,7 +148,7 @@ async def keep_revision(db_session: DbSession, message: Message, now: datetime) 
     )
 
 
-def say(head: Head, message: Message, content: str) -> None:
+def set_content(head: Head, message: Message, content: str) -> None:
     """Set the content of a message and the columns computed from it."""
     message.content = content
     message.tokens = count_said(content, calls=bool(message.tool_calls))
