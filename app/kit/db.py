@@ -84,12 +84,12 @@ A request that waits for a locked chat holds a connection; `kit/gate/admission.p
 class Table(DeclarativeBase):
     """The base of all tables. Constraints are named by convention so that migrations can refer to them.
 
-    A table whose primary key begins with (chat_key, line_id) or (owner_key, line_id) is copied with its line. The
-    table's `info["begins"]` is an SQL expression for the seq at which a row begins. A column's `info["copied_as"]` is
-    an SQL expression for its value in the copy, if that differs. A table that only holds rows of whole chats, users and
-    tenants can set `info["has_lines"]` to False; otherwise its `begins` is `0`. If rows of such a table are useful only
-    while a line of their chat has certain messages, `info["kept_if"]` is an SQL condition for that: when a line is
-    deleted, the rows of its chat for which the condition is false are deleted, too.
+    A table whose primary key begins with (chat_key, line_id) or (owner_key, line_id) is copied with its line, which is
+    one course of a chat. The table's `info["begins"]` is an SQL expression for the seq at which a row begins. A
+    column's `info["copied_as"]` is an SQL expression for its value in the copy, if that differs. A table that only
+    holds rows of whole chats, users and tenants can set `info["has_lines"]` to False; otherwise its `begins` is `0`. If
+    rows of such a table are useful only while a line of their chat has certain messages, `info["kept_if"]` is an SQL
+    condition for that: when a line is deleted, the rows of its chat for which the condition is false are deleted, too.
     """
 
     metadata = MetaData(
@@ -167,7 +167,10 @@ class DbSession(AsyncSession):
         self._followers = followers
 
     async def run_deferred(self) -> None:
-        """Call the followers of the deferred events now. A response that depends on them cannot wait for the commit."""
+        """Call the followers of the deferred events now, instead of just before the commit.
+
+        It is for responses that depend on what the followers do.
+        """
         for _ in range(_MAX_DEFERRED):
             if not self.deferred:
                 return

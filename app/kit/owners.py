@@ -1,4 +1,4 @@
-"""Owners of due work: a line of a chat, a user or a tenant."""
+"""Owners of due work: a line of a chat, a user or a tenant. A line is one course of a chat, like a branch."""
 
 from dataclasses import dataclass
 from uuid import UUID

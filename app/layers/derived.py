@@ -1,7 +1,9 @@
 """Rows derived from messages: their columns, and how they become stale or valid again when messages change.
 
 A row stores two hashes: of the messages it was made from, and of the current messages of its range. A transaction that
-changes messages updates the second one; the row is stale while the two differ.
+changes messages updates the second hash. The row is stale while the two differ.
+
+Only eligible messages count: those from which memories may be made. A row keeps the filters that decide this.
 """
 
 from collections.abc import Iterable, Sequence

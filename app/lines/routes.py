@@ -112,8 +112,9 @@ async def switch_line(ref: WritingChat, line: LinePath, db_session: Db, clock: N
 async def fork_chat(ref: WritingChat, wanted: ForkIn, caller: Writer, db_session: Db, clock: Now) -> Response:
     """Create a new chat as a copy of this one, whole or up to a message.
 
-    The copy has everything on the current line that ends at or before that message. Memories that extend beyond it are
-    reopened: a batch, for example, fills up again and gets a new memo. The copy and the original are independent.
+    The copy has everything on the current line that ends at or before that message, and everything that a person wrote
+    into the facts, blocks and memories of the chat. Memories that extend beyond the message are reopened: a batch, for
+    example, fills up again and gets a new memo. The copy and the original are independent.
     """
     target = ChatRef.of(caller, wanted.chat_id)
     await lines.fork(db_session, ref, target, wanted.at_seq, now=clock())

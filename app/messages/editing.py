@@ -1,8 +1,8 @@
 """Operations that change messages: edit, exclude, pin, hide, delete, cut off the end.
 
-They lose no text: an edit keeps the former text as a revision, and a delete keeps the row as a tombstone. If memory
-depends on the change, the counts in the head are updated and an event is deferred, so that the memory is updated in the
-same transaction.
+They lose no text: an edit keeps the former text as a revision, and a delete keeps the row as a tombstone. If memories
+depend on the change, the counts in the head (columns of the line's row) are updated, and an event is deferred. Its
+handlers update the memories in the same transaction.
 """
 
 from collections.abc import Collection, Mapping, Sequence
