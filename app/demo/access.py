@@ -14,8 +14,8 @@ from app.kit.settings import Settings
 async def access(settings: Settings) -> AsyncGenerator[str | None]:
     """Yield a key for the API that uses the database of `settings`, or None if no key is needed.
 
-    The key is the environment's admin key if it is set. Otherwise, if any key exists, a key is created and revoked at
-    the end of the block.
+    The key is the environment's admin key if it is set. Otherwise, if any key exists, a new key is created, which is
+    revoked at the end of the block.
     """
     if settings.admin_key:
         yield settings.admin_key.get_secret_value()

@@ -1,4 +1,4 @@
-"""`memobook eval`: makes the memory of a conversation with the configured model, on servers that only it uses.
+"""`memobook eval`: makes the memory of a conversation with the configured model, on servers of its own.
 
 Everything runs in this process, on embedded servers whose data is removed at the end. So the evaluation sees each
 refused answer, and no chat of the deployment is touched.
@@ -40,7 +40,7 @@ _SETTINGS = {"preset": "memo", "summary": {"enabled": True}, "scenes": {"enabled
 _MESSAGES_EACH = 100
 _POLL_S = 0.2
 _ATTEMPTS = 3
-"""After this many failed attempts at one item, the evaluation gives up."""
+"""The evaluation gives up at this attempt at an item, the running one included, if an earlier one failed."""
 
 Refusals = list[tuple[str, Refusal]]
 Worker = asyncio.Task[None]

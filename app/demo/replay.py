@@ -17,7 +17,8 @@ from app.demo.tool_calls import TOOL, Message, ToolCall
 _MAX_STEP_MESSAGES = 8
 _POLL_S = 0.05
 _PATIENCE_S = 90.0
-"""The maximum wait for the background work of one step. After the first time-out, the replay no longer waits."""
+"""The maximum wait for the background work of one step, in seconds. After the first time-out, or an error of the work,
+the replay no longer waits."""
 
 
 class Step(NamedTuple):
@@ -68,8 +69,8 @@ def split_steps(moments: Iterable[Message | ToolCall]) -> Iterator[Step]:
         yield Step(messages, bool(messages) and messages[-1]["role"] == "user", calls)
 
 
-async def play(api: Api, chat: str, moments: Sequence[Message | ToolCall], tell: Callable[[Played], None]) -> Played:
-    """Play `moments` into the chat at the path `chat` and call `tell` after each step. Raises DemoError."""
+async def play(api: Api, chat: str, moments: Sequence[Message | ToolCall], report: Callable[[Played], None]) -> Played:
+    """Play `moments` into the chat at the path `chat` and call `report` after each step. Raises DemoError."""
     played = Played()
     for step in split_steps(moments):
         if step.messages:
@@ -79,7 +80,7 @@ async def play(api: Api, chat: str, moments: Sequence[Message | ToolCall], tell:
             await api.post(f"{chat}/tools/{TOOL}", call.arguments, **whose)
         if played.late is None:
             played.late = await _wait_for_work(api, chat)
-        tell(played)
+        report(played)
     return played
 
 

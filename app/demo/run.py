@@ -150,12 +150,12 @@ async def _play(api: Api, chat: str, transcript: Transcript, settings: ChatSetti
     for line in _word_manner(calls, has_model=(await api.get("/readyz"))["model"] == "configured"):
         screen.say(line)
 
-    def tell(played: Played) -> None:
+    def report(played: Played) -> None:
         done, last = len(played.times), played.account.last
         tokens = f" · the context has {last.tokens:,} tokens" if last else ""
         screen.show(done, total, f"  {done:>5,} messages{tokens}")
 
-    played = await play(api, chat, moments, tell)
+    played = await play(api, chat, moments, report)
     if played.late:
         screen.say(f"Background work was late, so the rest was played without waiting for it: {played.late}")
     return played

@@ -14,7 +14,7 @@ class Screen:
         self._out = out
         self._changes = out.isatty()
         self._is_open = False
-        self._told = 0
+        self._reported = 0
 
     def say(self, line: str) -> None:
         """Write a line that stays."""
@@ -27,8 +27,8 @@ class Screen:
             width = shutil.get_terminal_size().columns - 1
             self._write(f"\r\x1b[2K{line[:width]}")
             self._is_open = True
-        elif done * _STEPS // total > self._told:
-            self._told = done * _STEPS // total
+        elif done * _STEPS // total > self._reported:
+            self._reported = done * _STEPS // total
             self._write(f"{line}\n")
 
     def _write(self, text: str) -> None:

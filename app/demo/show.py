@@ -56,7 +56,7 @@ def word_context(
         yield f"  {segment['name']:<12} {segment['tokens']:>7,}  {_word_holding(segment, context)}".rstrip()
     rest = context["tokens"] - sum(segment["tokens"] for segment in segments)
     yield f"  {'(overhead)':<12} {rest:>7,}  4 for each message and segment"
-    yield from _word_standing(inclusion)
+    yield from _word_statuses(inclusion)
     if context["memo_window"]["gaps"]:
         gaps = ", ".join(word_range(first, last) for first, last in context["memo_window"]["gaps"])
         yield f"  Messages {gaps} are not sent, and no memo, summary or recap covers them."
@@ -112,7 +112,7 @@ def _word_holding(segment: Mapping[str, Any], context: Mapping[str, Any]) -> str
             return "" if segment["cacheable"] else "changes every turn"
 
 
-def _word_standing(inclusion: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _word_statuses(inclusion: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a table of how many messages the context contains or covers, by status."""
     if inclusion:
         yield "\n  messages     known to the model"

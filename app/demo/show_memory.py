@@ -31,7 +31,10 @@ _ENDINGS = {
 
 
 def word_book(memos: Sequence[Listed], calendar: Calendar, anchor_seq: int) -> Iterator[str]:
-    """Yield the lines of the memo book, grouped by where each memo is used. The history begins at `anchor_seq`."""
+    """Yield the lines of the memo book, grouped by where each memo is used.
+
+    `anchor_seq` is the seq at which the history, the messages that are sent word for word, begins.
+    """
     yield heading(f"The memo book: {count(len(memos), 'memo')} of {count(len(calendar), 'message')}")
     for place, group in groupby(memos, key=lambda memo: _word_place(memo, anchor_seq)):
         yield part(place)
@@ -55,7 +58,7 @@ def word_diary(character: str | None, entries: Sequence[Listed], folded: Listed,
         where = "these lines of the prompt" if folded["in_prompt"] else "these lines, in the prompt after the next cut"
         made = f"{_count_entries(folded['entries'])} folded into {where}, {word_author(folded)}"
         yield f"{part(made)}\n"
-        yield from _word_told(folded, 6)
+        yield from _word_narrative(folded, 6)
     if newest := [entry for entry in entries if entry["in_prompt"]]:
         yield from _word_entries("word for word in the prompt", newest, calendar)
 
@@ -72,7 +75,7 @@ def word_summary(summary: Listed) -> Iterator[str]:
     if summary["kept_text"]:
         yield from fill_lines(summary["kept_text"], 2)
         yield ""
-    yield from _word_told(summary, 2)
+    yield from _word_narrative(summary, 2)
 
 
 def word_scenes(scenes: Sequence[Listed], calendar: Calendar, hidden_seqs: Sequence[int]) -> Iterator[str]:
@@ -149,7 +152,7 @@ def _word_entries(title: str, entries: Sequence[Listed], calendar: Calendar) -> 
         yield from fill_lines(entry["content"], 6)
 
 
-def _word_told(version: Listed, indent: int) -> Iterator[str]:
+def _word_narrative(version: Listed, indent: int) -> Iterator[str]:
     """Yield the text of a narrative: prose, or a list of quotations if no model wrote it."""
     yield from fill_lines(version["text"], indent, BULLET if version["origin"] == "extractive" else "")
 

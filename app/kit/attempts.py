@@ -1,4 +1,4 @@
-"""Stores what the attempts of a claimed work item leave for its next attempt: refused answers, finished parts, a delay.
+"""Stores what an attempt at a claimed work item leaves for the next attempt: refused answers, finished parts, a delay.
 
 Nothing is stored after the lease is lost.
 """
@@ -21,16 +21,16 @@ async def record_refusal(db_session: DbSession, claimed: Claimed, refusal: Refus
 
 
 async def save_progress(db_session: DbSession, claimed: Claimed, progress: dict[str, Any]) -> bool:
-    """Store the finished parts; return whether the lease is still held. `schedule` drops them."""
+    """Store the finished parts; return whether the lease is still held. A later `schedule` of the item drops them."""
     return await _update(db_session, claimed, "progress = $6::jsonb", orjson.dumps(progress).decode())
 
 
 async def start_over(db_session: DbSession, claimed: Claimed, *, now: datetime) -> bool:
     """Make an item due again because its source has changed; return whether the lease is still held.
 
-    Its attempts are counted from zero again, and nothing is kept of former ones. The next attempt is delayed by the
-    time for which the item has been due so far, at least 1 and at most 60 seconds, so that a source that changes in
-    every attempt does not cause calls of the model without a pause.
+    Its attempts are counted from zero again, and its refused answers and finished parts are dropped. The next attempt
+    is delayed by the time for which the item has been due so far, at least 1 and at most 60 seconds, so that a source
+    that changes in every attempt does not cause calls of the model without a pause.
     """
     wait = "least(greatest($6::timestamptz - first_due_at, '1 second'), '1 minute')"
     assignment = f"""lease = NULL, leased_until = NULL, attempts = 0, error = NULL, transient = false,
@@ -40,7 +40,7 @@ async def start_over(db_session: DbSession, claimed: Claimed, *, now: datetime) 
 
 
 async def put_off(db_session: DbSession, claimed: Claimed, *, now: datetime) -> float:
-    """Release an item whose attempt failed for a reason outside of the item; return the seconds until it is due.
+    """Release an item whose attempt failed for a reason that is not in the item; return the seconds until it is due.
 
     The attempt is not counted. The delay is the time for which the item has been due so far, at least 1 and at most 8
     seconds. Returns 0 if the lease is no longer held.

@@ -58,7 +58,8 @@ class Caller:
         key_id: The id of the key, or of the key that the token was made with; None if there was no key.
         user_id: The user whose chats the token is limited to; None for no such limit.
         chat_id: The chat that the token is limited to; None for no such limit.
-        user_scope: Whether the key says that tokens limited to a chat see more than the chat itself.
+        user_scope: Whether a token that is limited to a chat also sees what is known of the chat's user and of the
+            tenant. It is a property of the key that the token was made with.
 
     """
 
@@ -71,7 +72,7 @@ class Caller:
 
     @property
     def only_chat(self) -> bool:
-        """Whether the caller sees and writes nothing that is known beyond its one chat."""
+        """Whether the caller sees and writes only what its one chat knows, and nothing of the user or the tenant."""
         return self.chat_id is not None and not self.user_scope
 
     def require(self, scope: Scope) -> "Caller":
@@ -90,7 +91,7 @@ class Keyring(Protocol):
 
 
 async def anyone(request: Request) -> Caller:
-    """Return the caller, with any scopes. A request's key is checked once. Raises what `Keyring.identify` raises."""
+    """Return the caller, with any scopes; checks the key only once per request. Raises Unauthorized or Forbidden."""
     caller: Caller | None = request.scope.get(_CALLER)
     if caller is None:
         keyring: Keyring = request.app.state.keyring
@@ -122,10 +123,11 @@ _CHECKS = (anyone, reader, writer, admin)
 
 
 class KeyedRoute(APIRoute):
-    """A route that checks the key before it reads the body, and explains at most MAX_EXPLAINED_ERRORS errors of it.
+    """A route that checks the key before it reads the body, and does not list the errors of a body with too many.
 
-    FastAPI reads and parses the body before it runs dependencies, so anyone could make the service parse 8 MiB. It
-    also explains every error, of which a body can have almost a million.
+    FastAPI reads and parses the body before it runs dependencies, so a client without a key could make the service
+    parse 8 MiB. FastAPI also explains every error, and a body can have almost a million errors; `refuse_many_errors`
+    sets the limit.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -148,7 +150,7 @@ class KeyedRoute(APIRoute):
 
 
 def _bound_errors(endpoint: Callable[..., Any]) -> None:
-    """Have the body of an endpoint validated with `refuse_many_errors`; FastAPI reads its type from the signature."""
+    """Change the endpoint's signature, from which FastAPI reads types: `refuse_many_errors` then validates the body."""
     found = signature(endpoint)
     parameters = [
         one.replace(annotation=Annotated[one.annotation, WrapValidator(refuse_many_errors)])

@@ -9,13 +9,14 @@ more readable.
     async with database.raw(tenant) as connection: ...      # single statements, asyncpg's own speed
     async with database.snapshot(tenant) as db_session: ...  # reads of one and the same state
 
-Both wait for a connection in memory, fairly between tenants, and a unit of work for its turn in the chat that it
-changes (`kit/gate/connection_gate.py`). A task that holds a connection must not ask for another one.
+All three wait in memory for a connection, and connections are shared fairly between tenants. A unit of work first waits
+for its turn in the chat that it changes (`kit/gate/connection_gate.py`). A task that holds a connection must not ask
+for another one.
 
-`defer(db_session, MessagesAppended(…))` runs the follower that is registered for the event's type, before the commit
-and in the same transaction. `after_commit(db_session, callback)` runs a callback only if the transaction commits.
-`db_session.last_writes` holds writes that depend on everything else in the transaction, such as revisions; they run
-just before the commit.
+`defer(db_session, MessagesAppended(…))` stores an event. Before the commit, and in the same transaction, the *follower*
+of its type is called: a function that `Database` was given for that type of event. `after_commit(db_session, callback)`
+runs a callback only if the transaction commits. `db_session.last_writes` holds writes that depend on everything else in
+the transaction, such as revisions; they run just before the commit.
 """
 
 import asyncio
@@ -61,10 +62,11 @@ CONNECT_S = 5.0
 """How long it may take to open a connection, in seconds."""
 
 _ROLLBACK_S = 5.0
-"""Longer than the server needs to end a cancelled statement."""
+"""How long a rollback may take, in seconds: longer than the server needs to end a cancelled statement."""
 
 _MAX_STATEMENT_BYTES = 65_536
-"""Longer statements are prepared and planned each time. asyncpg's default of 15 KiB is too small for a context."""
+"""Longer statements are prepared and planned each time. asyncpg's default of 15 KiB is too small for the statement that
+reads a context."""
 
 _SESSION_SETTINGS = {
     "application_name": "memobook",
@@ -82,11 +84,12 @@ A request that waits for a locked chat holds a connection; `kit/gate/admission.p
 class Table(DeclarativeBase):
     """The base of all tables. Constraints are named by convention so that migrations can refer to them.
 
-    A table whose primary key begins with (chat_key, line_id) or (owner_key, line_id) is copied with its line. The
-    table's `info["begins"]` is an SQL expression for the seq at which a row begins. A column's `info["copied_as"]` is
-    an SQL expression for its value in the copy, if that differs. A table that only holds rows of chats, users and
-    tenants can set `info["has_lines"]` to False; otherwise its `begins` is `0`. If a line is deleted, those rows of
-    its chat are deleted for which the SQL condition `info["kept_if"]` is false.
+    A table whose primary key begins with (chat_key, line_id) or (owner_key, line_id) is copied with its line, which is
+    one course of a chat. The table's `info["begins"]` is an SQL expression for the seq at which a row begins. A
+    column's `info["copied_as"]` is an SQL expression for its value in the copy, if that differs. A table that only
+    holds rows of whole chats, users and tenants can set `info["has_lines"]` to False; otherwise its `begins` is `0`. If
+    rows of such a table are useful only while a line of their chat has certain messages, `info["kept_if"]` is an SQL
+    condition for that: when a line is deleted, the rows of its chat for which the condition is false are deleted, too.
     """
 
     metadata = MetaData(
@@ -138,9 +141,9 @@ class LastWrite(Protocol):
 class DbSession(AsyncSession):
     """An ORM session inside a unit of work, with the asyncpg connection it runs on.
 
-    `settle_s` is how long work that is scheduled in it waits for further edits, and `with_vectors` whether a model
-    turns texts into vectors, so that work for it is scheduled. `last_writes` are written in the order
-    of their keys, so that all transactions lock these rows in the same order: chats, users, tenants.
+    `settle_s` is how long work that is scheduled in the session waits for further edits. `with_vectors` is whether an
+    embedding model is configured; only then is work scheduled that turns texts into vectors. `last_writes` are written
+    in the order of their keys, so that all transactions lock these rows in the same order: chats, users, tenants.
     """
 
     sync_session_class = _BoundLate
@@ -164,7 +167,10 @@ class DbSession(AsyncSession):
         self._followers = followers
 
     async def run_deferred(self) -> None:
-        """Run the deferred followers now, for a response that depends on them. Otherwise they run before the commit."""
+        """Call the followers of the deferred events now, instead of just before the commit.
+
+        It is for responses that depend on what the followers do.
+        """
         for _ in range(_MAX_DEFERRED):
             if not self.deferred:
                 return
@@ -194,7 +200,7 @@ class DbSession(AsyncSession):
 
 
 def defer(db_session: DbSession, event: object) -> None:
-    """Schedule the follower of the event's type to run before the commit, in the same transaction."""
+    """Have the follower of the event's type called before the commit, in the same transaction."""
     db_session.deferred.append(event)
 
 
@@ -212,12 +218,13 @@ class Database:
         limits: The maximum numbers of requests that wait for a connection.
         statement_s: The maximum duration of a statement, in seconds. Without it, a task would wait for a server that
             hangs without closing its connections.
+        followers: The functions that handle deferred events, by the event's type.
+        settle_s: How long work that is scheduled in a unit of work waits for further edits.
+        with_vectors: Whether an embedding model is configured, so that work that turns texts into vectors is scheduled.
 
     Attributes:
+        gate: The gate at which requests wait for a connection.
         last_refusal: The last error because PostgreSQL refused to write; None if it never did.
-        followers: The handlers of deferred events, by the event's type.
-        settle_s: How long work that is scheduled in a unit of work waits for further edits.
-        with_vectors: Whether a model turns texts into vectors, so that its work is scheduled.
 
     """
 
@@ -357,7 +364,7 @@ async def _commit(raw: Connection) -> None:
 async def _rollback(raw: Connection) -> None:
     """Roll back, even if this task is cancelled meanwhile; terminate the connection if the rollback fails.
 
-    Terminating it at once would keep its locks until the running statement ends.
+    If the connection were terminated without a rollback, its locks would stay until the running statement ends.
     """
     rolling_back = asyncio.create_task(raw.execute("ROLLBACK", timeout=_ROLLBACK_S))
     cancelled = False

@@ -13,12 +13,12 @@ _SHARE = "memobook.share"
 
 
 def set_share(request: Request, tenant: str, chat: UUID | None = None) -> None:
-    """Set whose connection the request's transaction uses, and the key of the chat that it changes, if any."""
+    """Set whose share of the connections the request uses, and the key of the chat that it changes, if any."""
     request.scope[_SHARE] = (tenant, chat)
 
 
 def share_of(request: Request) -> tuple[str | None, UUID | None]:
-    """Return what `set_share` has set; without a caller, a request counts for the service itself."""
+    """Return what `set_share` has set. If it was not called, the request counts for the service itself (None)."""
     share: tuple[str | None, UUID | None] = request.scope.get(_SHARE, (None, None))
     return share
 

@@ -43,10 +43,10 @@ AppError
 │   ├── WrongArguments            tools/errors.py
 │   ├── InvalidFile               transfer/errors.py
 │   └── BudgetTooSmall            context/errors.py
-└── Unavailable              503  raised in kit/unavailable.py
+└── Unavailable              503  raised in kit/unavailable.py, kit/gate/connection_gate.py
     ├── DatabaseRejected          raised in kit/unavailable.py
     ├── WritesRefused             raised in kit/unavailable.py
-    ├── ChatBusy                  also raised in chats/errors.py
+    ├── ChatBusy                  raised in kit/gate/connection_gate.py, chats/errors.py
     └── ServerFull                web/errors.py
 
 Each memory layer derives its own errors from these in its errors.py (app/registry.py lists the layers).
@@ -154,7 +154,7 @@ class TooManyWaiting(TooManyRequests):
 
 
 class Unavailable(AppError):
-    """PostgreSQL is unreachable, or a required row stays locked. The client may retry the request."""
+    """PostgreSQL is unreachable or overloaded, or a required row stays locked. The client may retry the request."""
 
     status = 503
     code = "unavailable"

@@ -29,7 +29,7 @@ class PromptTemplate(Protocol):
 
 
 class TextEmbedder(Protocol):
-    """A model that turns texts into vectors, or one whose calls are counted (`app/embeddings/metered.py`)."""
+    """A model that turns texts into vectors, or a wrapper that counts its calls (`app/embeddings/metered.py`)."""
 
     @property
     def name(self) -> str:

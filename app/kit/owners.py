@@ -1,4 +1,4 @@
-"""Owners of due work: a line of a chat, a user or a tenant."""
+"""Owners of due work: a line of a chat, a user or a tenant. A line is one course of a chat, like a branch."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -61,7 +61,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class OwnerErased:
-    """The event that a chat was erased, or a user with everything stored under the user's key.
+    """The event that a chat was erased, or that a user was erased with everything stored under the user's key.
 
     Erasing a user emits this event for each of the user's chats, then for the user.
 
@@ -69,7 +69,7 @@ class OwnerErased:
         tenant: The tenant.
         chat_key: The erased chat; None if a user was erased.
         user_id: The erased user, or the user of the erased chat; None for a chat without a user.
-        wide_keys: The keys of the users and tenants whose shared data the erased chat had a part in.
+        wide_keys: The keys of the users and tenants to whose shared data the erased chat had contributed.
 
     """
 

@@ -18,7 +18,7 @@ DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
 
 MAX_PAGE_BYTES = 4 * 1024 * 1024
-"""A page of long texts ends before it has more bytes of text, but has at least one item."""
+"""A page ends before the item with which it would exceed this many bytes, but has at least one item."""
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The maximum number of items per page.")]
 Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page.")]

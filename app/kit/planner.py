@@ -3,9 +3,9 @@
 PostgreSQL has no statistics of a line that was just created. The planner then assumes a single row: it may read the
 whole line for each key that is looked up, or choose any index that begins with the same columns.
 
-An UPDATE of many rows finds each row in a lateral subquery that returns `ctid AS row_ref`, and joins on
-`ctid = row_ref`. The target of an UPDATE cannot be looked up laterally itself, and joined by its key it would be read
-whole. The line is locked, so no row moves meanwhile.
+An UPDATE of many rows finds each row in a lateral subquery that returns `ctid AS row_ref`, and joins by this `row_ref`.
+The target of an UPDATE cannot itself be in a lateral subquery; joined by its key, the whole line would be read. The
+line is locked, so the `ctid` of a row does not change meanwhile.
 """
 
 ONE_LOOKUP_EACH = "OFFSET 0"

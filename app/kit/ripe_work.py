@@ -1,9 +1,10 @@
 """Queries for owners with ripe work, at a cost that does not grow with the amount of work.
 
 An item is ripe if its `run_after` has passed, it has not failed for good, and no worker holds an unexpired lease on it.
-`list_ripe_owners` combines two searches. One reads the oldest ripe items of each tenant, so it finds some if there are
-any. The other reads some owners in key order from a random key on, so that an owner with very many items cannot hide
-the others. Every step is an index probe.
+An item whose `run_after` is infinity is parked: it is kept back while its line is not current. `list_ripe_owners`
+combines two searches. One reads the oldest ripe items of each tenant, so it finds some if there are any. The other
+reads some owners in key order from a random key on, so that an owner with very many items cannot hide the others. Every
+step is an index probe.
 """
 
 from collections.abc import Sequence
@@ -69,7 +70,7 @@ _FOUND = """found AS (
         SELECT owner_key, line_id, tenant, user_id FROM run WHERE NOT is_parked AND tenant <> ALL($5::text[])
     )"""
 
-# In primary key order, so that the index is used and no more items than the limit are read.
+# The items are read in primary key order, so that the index is used and no more items than the limit are read.
 _COUNTED = f"""SELECT count(*)::int AS rows, min(run_after) AS since FROM (
             SELECT w.run_after FROM work w
             WHERE w.owner_key = found.owner_key AND w.line_id = found.line_id

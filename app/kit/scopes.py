@@ -17,7 +17,7 @@ NOW_MS = "(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
 never reuses a number. It does not change within a statement, so all columns of a row get the same value."""
 
 _USERS, _TENANTS = 1, 2
-"""The position in `DbSession.last_writes`; lines of chats have 0."""
+"""The first part of a key of `DbSession.last_writes`, which orders the writes; lines of chats have 0."""
 
 _RAISE = """
     INSERT INTO scopes (owner_key, line_id) VALUES ($1, $2)
@@ -36,7 +36,7 @@ _READ = """
 class Scope(Table):
     """The revision of a user or a tenant. The row is created by the first change and erased with its owner.
 
-    `known` has the owner's live statements as contexts read them, by the layer's name (`app/knowledge/cache.py`).
+    `known` caches the facts that hold for the owner, as contexts read them (`app/knowledge/cache.py`).
 
     The primary key has the form of all owner tables, but rows never belong to a line: `line_id` is `NO_LINE`.
     """
@@ -89,7 +89,7 @@ def raise_scope_of(db_session: DbSession, key: UUID, *, is_tenant: bool) -> int:
 async def lock_scope_of(db_session: DbSession, key: UUID) -> None:
     """Lock the row of a user or a tenant, given its key, until the transaction ends.
 
-    Used if data is read in order to be changed. Lock a chat before a user, and a user before a tenant.
+    Used by a transaction that reads data in order to change it. Lock a chat before a user, and a user before a tenant.
     """
     await db_session.raw.execute(_LOCK, key, NO_LINE)
 

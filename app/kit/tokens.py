@@ -19,7 +19,11 @@ _WORTH_BYTES = 1_000_000
 
 
 def release_tables(shared_object: str) -> None:
-    """Release the large read-only mappings of the file `shared_object`. Does nothing on systems other than Linux."""
+    """Release the memory of the large read-only mappings of the file `shared_object`.
+
+    A library has built its own structures from the tables in this memory and no longer needs them. The kernel reads
+    them from the file again if they are used. Does nothing on systems other than Linux.
+    """
     maps = Path("/proc/self/maps")
     if sys.platform != "linux" or not maps.exists():
         return

@@ -40,7 +40,7 @@ def unavailable_if_away(note: Callable[[Unavailable], None] | None = None) -> It
         if note:
             note(away)
         raise away from error
-    except (DBAPIError, EmulatedDBAPIException) as error:  # the pool raises the latter unwrapped
+    except (DBAPIError, EmulatedDBAPIException) as error:  # the pool raises EmulatedDBAPIException without a DBAPIError
         lost = isinstance(error, InterfaceError) or (isinstance(error, DBAPIError) and error.connection_invalidated)
         cause = driver_error(error)
         if not lost and not isinstance(cause, _AWAY):

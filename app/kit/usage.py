@@ -1,8 +1,8 @@
 """Usage of the model: calls, failures, tokens and waiting time by tenant, month and layer.
 
 Each call is added with an upsert in its own statement, so concurrent workers lose no counts, and no other transaction
-waits for the row. A tenant's token limit is compared with the tokens of the month, so usage is counted even for tenants
-without a limit.
+waits for the row. The token limit of a tenant is compared with the tokens of the month. Usage is also counted for
+tenants without a limit: it is shown to them, and a limit that is set later applies to the whole month.
 """
 
 import logging
@@ -153,7 +153,7 @@ async def is_at_limit(connection: Connection, limits: TokenLimits, *, tenant: st
 
 
 async def list_held_tenants(connection: Connection, limits: TokenLimits, *, now: datetime) -> list[str]:
-    """Return the tenants that have work waiting and have reached their token limit for the current month."""
+    """Return the tenants whose waiting work is held, because their token limit for the current month is reached."""
     if not limits.limits_anyone():
         return []
     rows = await connection.fetch(_USED_BY_WAITING, month_of(now))

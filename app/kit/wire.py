@@ -101,7 +101,7 @@ Name = Annotated[Text, Field(min_length=1, max_length=200)]
 
 @dataclass(frozen=True, slots=True)
 class NullAs:
-    """Treat null as a field's default: `name: Annotated[Text, NullAs("")] = Field("")`. OpenAPI lists the null."""
+    """Treat null as a field's default: `name: Annotated[Text, NullAs("")] = Field("")`. OpenAPI permits the null."""
 
     default: Any
 

@@ -4,6 +4,7 @@ Due work is a row for each item, written in the transaction that makes it due, s
 An item belongs to an owner: a line of a chat, a user or a tenant. A worker claims ripe items of an owner under a lease
 by the database's clock and writes each result in one transaction that checks the lease and deletes the row. A model may
 therefore be called twice for an item, but the result is written once. `ripe_work` finds the owners with ripe items.
+Each kind of work belongs to a `layer`, such as `memos`, whose jobs make the result.
 """
 
 import logging
@@ -35,7 +36,8 @@ LEASE_S, RENEW_S = 15, 5
 
 IS_FREE = """(leased_until IS NULL
     OR leased_until NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute')"""
-"""SQL: no worker holds the item. A lease that ends much later was made before PostgreSQL's clock was set back."""
+"""SQL: no worker holds the item. A lease that ends later than in a minute does not count: it was made before
+PostgreSQL's clock was set back."""
 
 # A new id with the timestamp of the original, because the list of work is ordered by id.
 _NEW_WORK_ID = "overlay(gen_random_uuid()::text PLACING left(work_id::text, 15) FROM 1 FOR 15)::uuid"
@@ -105,7 +107,7 @@ class NewWork:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """An item that this process holds the lease of."""
+    """An item whose lease this process holds."""
 
     owner: Owner
     layer: str
@@ -191,11 +193,12 @@ async def schedule(
 async def claim(
     db_session: DbSession, owner: Owner, *, limit: int, now: datetime, anchor_seq: int = 0
 ) -> list[Claimed]:
-    """Claim up to `limit` ripe items of an owner: those just before the anchor first, then those after it.
+    """Claim up to `limit` ripe items of an owner: those just before `anchor_seq` first, then those after it.
 
-    An attempt is counted when it is claimed, so an item that crashes its workers also runs out of attempts: `attempts`
-    above MAX_ATTEMPTS means that the last attempt crashed. Items of users and tenants have no position and are claimed
-    in the order in which they ripened.
+    The anchor is the seq at which the history in contexts of the line begins; a cut of the history waits for the items
+    before it. An attempt is counted when it is claimed, so an item that crashes its workers also runs out of attempts:
+    `attempts` above MAX_ATTEMPTS means that the last attempt crashed. Items of users and tenants have no position and
+    are claimed in the order in which they ripened.
     """
     lease = uuid7()
     rows = await db_session.raw.fetch(

@@ -1,7 +1,7 @@
 """The workers that are running, and how long ripe work has waited for them.
 
-Each worker writes the time into a row of its own, by the clock of PostgreSQL. A worker that ends deletes its row. If a
-worker is killed, its row stays and is no longer written.
+Each worker reports: it writes the time, by the clock of PostgreSQL, into a row of its own. A worker that ends deletes
+its row. If a worker is killed, its row stays and is no longer updated.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from app.kit.db import Connection, Table
 from app.kit.work_queue import IS_FREE
 
 BEAT_S: Final = 5.0
-"""The time between two writes of a worker, in seconds."""
+"""The time between two reports of a worker, in seconds."""
 
 SILENT_S: Final = 30.0
 """After this many seconds without a report, a worker no longer runs, or cannot reach the database."""
@@ -41,7 +41,7 @@ class Worker(Table):
 
 
 async def report(connection: Connection, worker_id: UUID) -> None:
-    """Write that the worker runs, and forget workers that have not reported for a day."""
+    """Write that the worker runs, and delete the rows of workers that have not reported for a day."""
     await connection.execute(
         """
         WITH forgotten AS (DELETE FROM workers WHERE seen_at < clock_timestamp() - make_interval(secs => $2))
@@ -54,7 +54,7 @@ async def report(connection: Connection, worker_id: UUID) -> None:
 
 
 async def sign_off(connection: Connection, worker_id: UUID) -> None:
-    """Write that the worker has ended."""
+    """Delete the worker's row, because the worker ends."""
     await connection.execute("DELETE FROM workers WHERE worker_id = $1", worker_id)
 
 

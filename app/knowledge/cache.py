@@ -1,8 +1,10 @@
-"""What contexts read of the live statements of a user or a tenant: a cache on the row of the scope.
+"""Caches the facts of a user or a tenant for contexts, in the column `known` of the row in `scopes`.
 
-On the current line of every chat, a wide scope has the same live statements, so they are stored once, as JSON:
-`{"fact": {"<character>": [[key, statement id, content, tokens, learnt at], …]}}`, the newest live statement of each
-key, with the time in microseconds since 1970. A context of another line, or before a message, does not use it.
+A fact is a statement with the kind `fact` (`models.py`), and contexts read only live ones (`liveness.py`). On the
+current line of every chat, the same statements of a user or a tenant are live. So they are stored once, as JSON:
+`{"fact": {"<character>": [[key, statement id, content, tokens, learnt at], …]}}`. It contains the newest live statement
+of each key, with the time in microseconds since 1970. A context of another line, or before a message, does not use the
+cache.
 """
 
 from dataclasses import dataclass
@@ -37,9 +39,9 @@ _REBUILD = f"""
 
 @dataclass(frozen=True, slots=True)
 class _Rebuild:
-    """Rewrites the cache after its row was locked by the raised revision.
+    """Rewrites the cache after the row was locked, which raising the revision does.
 
-    Only a statement that begins after the lock sees what another transaction committed to the same scope meanwhile.
+    Only an SQL command that begins after the lock sees what another transaction committed to the same scope meanwhile.
     """
 
     key: UUID

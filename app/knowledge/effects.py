@@ -10,13 +10,13 @@ from app.knowledge.queries import Line, Written
 
 
 async def describe_writes(db_session: DbSession, line: Line, written_ids: Sequence[UUID]) -> dict[UUID, str]:
-    """Return what each of these calls did on a line, by the id of what it wrote: a sentence without its full stop."""
+    """Return what each of these calls did on a line, by `written_id`: a sentence without its full stop."""
     found = await queries.list_written(db_session, line, written_ids)
     return {written_id: f"{word_written(one)} (statement {written_id})" for written_id, one in found.items()}
 
 
 def word_written(written: Written) -> str:
-    """Return what a call did by teaching a statement, in a few words. Pure."""
+    """Return in a few words what the call of a tool did that wrote a statement. Pure."""
     key, content = quote(written.key), quote(written.content or "")
     match written.kind, written.operation:
         case "memory", _:

@@ -1,4 +1,4 @@
-"""Pages of what a key has and had."""
+"""Pages of the present and former values of a key."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -13,9 +13,9 @@ from app.knowledge.reading import Value
 def make_history_page(
     values: Sequence[Value], present: Callable[[Known], dict[str, Any]], limit: int, cursor: str | None
 ) -> dict[str, Any]:
-    """Return a page of `values`, which are newest first; `present` returns the fields that its layer adds.
+    """Return a page of `values`, which are newest first; `present` returns the fields that a layer adds to a value.
 
-    A cursor stays valid if values are added. Raises Invalid for a malformed one.
+    A cursor stays valid if values are added. Raises Invalid for a malformed cursor.
     """
     before = decode_cursor(cursor, datetime, UUID) if cursor else None
     found = [one for one in values if before is None or _sort_key(one.known) < before][: limit + 1]

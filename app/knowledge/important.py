@@ -1,4 +1,4 @@
-"""The important memories, and which of several scopes counts. Pure."""
+"""Chooses important memories: the most important ones, each from the nearest scope that has it. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ LEAST_IMPORTANCE = 0.7
 """A memory is important from this importance on."""
 
 MOST = 50
-"""The most important memories that are read of a scope, and in all."""
+"""The maximum number of important memories: of those that are read of each scope, and of those that are chosen."""
 
 
 class Important(NamedTuple):
@@ -36,8 +36,8 @@ class Important(NamedTuple):
 def choose_important(found: Iterable[Important], character: str | None) -> list[Important]:
     """Return the memories that count, the most important first, then the newest; at most MOST.
 
-    Of a memory that several scopes have, the text of the nearest one counts. Of the scope `character`, only those about
-    the given character count; None is no character.
+    If several scopes have a memory, the text of the nearest scope counts. Memories of the scope `character` count only
+    if they are about the given character; if it is None, none of them counts.
     """
     nearest: dict[str, Important] = {}
     for one in found:

@@ -1,4 +1,8 @@
-"""What is known, and which of several scopes decides. Pure."""
+"""What is known, and which of several scopes decides. Pure.
+
+A statement is something that is known in a scope, such as a fact. It is live while the message that taught it still has
+the same text and is on the line (`liveness.py`), or if a person set it.
+"""
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,12 +26,12 @@ class Known(NamedTuple):
     Attributes:
         rank: The rank of the scope (`SCOPES`).
         character: The current name of the character in the scope `character`; None in the others.
-        key: The key.
+        key: The key, for example the name of a fact or the label of a block.
         statement_id: The statement's id, as a UUID, or as text if it was read from JSON.
         content: What it says; None if it says that the key has no value any more.
         tokens: The tokens of its line in a prompt.
         origin: Who wrote it.
-        edited: Whether a person replaced the value of somebody else.
+        edited: Whether a person with it replaced a value that a tool or the service had written.
         learnt_us: When it was learnt, in microseconds since 1970.
         operation: What it does with the text of its key; None in a kind whose statements are whole values.
         pattern: What `search_replace` looks for; None for the other operations.
@@ -65,14 +69,14 @@ def read_known(queried: str) -> Sequence[Known]:
 def choose_nearest(known: Iterable[Known], character: str | None) -> Mapping[str, Known]:
     """Return the statement that holds for each key: the nearest scope wins, and in it the newest.
 
-    A statement that takes a value away hides those of wider scopes, too; such keys are left out. Of the scope
-    `character`, only the statements about the given character count; None is no character.
+    A statement that takes a value away hides the values of wider scopes, too; such keys are left out. Statements of the
+    scope `character` count only if they are about the given character; if it is None, none of them counts.
     """
     return {key: one for key, one in choose_deciding(known, character).items() if one.content is not None}
 
 
 def choose_deciding(known: Iterable[Known], character: str | None) -> dict[str, Known]:
-    """Return what `choose_nearest` returns, with the statements that take a value away."""
+    """Return what `choose_nearest` returns, including statements that take a value away."""
     deciding: dict[str, Known] = {}
     for one in known:
         if one.character is not None and one.character != character:

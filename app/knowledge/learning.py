@@ -1,4 +1,7 @@
-"""Stores what the tools of characters say, and what was learnt from messages: in which scope, and from what."""
+"""Stores what the tools of characters wrote, and what was learnt from messages.
+
+Each value is stored as a statement (`models.py`) in a scope, with the messages that taught it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +46,8 @@ class Place:
     def choose_scope(self, deciding: Known | None = None) -> ScopeKey:
         """Return the scope `learn_scope`, but none wider than that of `deciding`.
 
-        `deciding` is the statement that decides about the key now; in a wider scope, a new value would not hold.
+        `deciding` is the statement that decides about the key now. A new value in a wider scope would not hold, because
+        the nearest scope wins.
         """
         rank = min(SCOPES.index(self.settings.learn_scope), deciding.rank if deciding else len(SCOPES))
         return ScopeKey.of_name(
@@ -56,9 +60,9 @@ class Place:
 
 
 async def lock_place(db_session: DbSession, place: Place) -> None:
-    """Lock the wide scopes in which a chat may learn, before what holds in them is read.
+    """Lock the user and the tenant if the chat may learn in their scopes. Call it before reading what holds there.
 
-    The user's is locked before the tenant's, as everywhere, so that two chats cannot wait for each other.
+    All transactions lock the user before the tenant, so that two chats cannot wait for each other.
     """
     if place.user_id is None or place.settings.learn_scope == "chat":
         return
@@ -68,7 +72,7 @@ async def lock_place(db_session: DbSession, place: Place) -> None:
 
 
 async def choose_scope(db_session: DbSession, ref: ChatRef, view: Viewpoint, deciding: Known | None) -> ScopeKey:
-    """Return the scope of what a tool says: that of the chat if the caller sees only it, or `Place.choose_scope`."""
+    """Return the scope of what a tool writes: the chat if the caller sees only the chat, else `Place.choose_scope`."""
     if ref.only_chat:
         return view.scope
     chat = await get_chat(db_session, ref)
@@ -86,10 +90,11 @@ async def learn(
     now: datetime,
     bounded: bool = True,
 ) -> Made:
-    """Bind what a tool says to the reply that the call belongs to, and store it; for a retry, only return its binding.
+    """Bind what a tool writes to the reply that the call belongs to, and store it; return the binding.
 
-    `head` is that of the chat's current line, locked. Raises TooManyKeys, unless the keys of the kind are not
-    `bounded`, and Invalid for a target that cannot be a reply.
+    A retry of a call stores nothing and returns the binding of the call. `head` is that of the chat's current line,
+    locked. With `bounded`, raises TooManyKeys if the scope has the maximum number of keys. Raises Invalid for a target
+    that cannot be a reply.
     """
     made = await bindings.bind(db_session, head, call, now=now)
     if not made.is_retry:

@@ -4,6 +4,9 @@ A statement `s` is live if a person set it, or if one of its teachings is live. 
 message of which line taught the statement. It is live while that message has the text that it taught with, and its line
 counts. In the chat that is read, only the line that is read counts, and with the parameter `before` only the messages
 before that one. In every other chat, only the current line counts.
+
+Of the live statements of a key in one scope, the newest one holds. A block is an exception: its live operations
+together make its text.
 """
 
 from app.kit.owners import CHAT_WIDE, NO_LINE
@@ -45,9 +48,10 @@ _WIDER = ("user_key", TENANT_KEY, "c.tenant")
 
 
 def keep_to_chat(query: str) -> str:
-    """Return a query on the chat's row `c` that sees only the scope of the chat itself, for callers who may not more.
+    """Return a query on the chat's row `c` so that it sees only the scope of the chat itself.
 
-    Raises ValueError if the query names a wider scope otherwise than by OWNERS_OF_CHAT.
+    It is for callers who may see no other scope. Raises ValueError if the query names a wider scope otherwise than by
+    OWNERS_OF_CHAT.
     """
     kept = query.replace(OWNERS_OF_CHAT, CHAT_ITSELF)
     if any(wider in kept for wider in _WIDER):
@@ -80,8 +84,8 @@ def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False)
     Args:
         chat: SQL for the key of the chat that is read; NULL for none.
         line: SQL for the id of the line of that chat.
-        before: SQL for the seq of the message before which it was taught; NULL for any.
-        with_open: Whether statements of the chat count if the tool calls that made them still wait for their reply.
+        before: SQL for a seq: only what was taught before this message counts; NULL for no such limit.
+        with_open: Whether statements of the chat count whose tool calls still wait for their reply.
 
     """
     hidden = f"t.hidden AND NOT (t.chat_key = {chat} AND {_IS_OPEN})" if with_open else "t.hidden"
@@ -171,7 +175,7 @@ def write_json(query: str, *, with_operations: bool = False) -> str:
 def write_versions(owners: str, is_live: str, kind: str) -> str:
     """Return the query of all live statements of a kind in `owners`: rank, current_name, and all columns.
 
-    For keys with few former values. Each statement costs the lookup of its teachings, but no steps from key to key.
+    Use it for keys with few former values: it looks up the teachings of each statement, also of former values.
     """
     return f"""
     SELECT o.rank, o.current_name, s.* FROM ({owners}) AS o CROSS JOIN LATERAL (
@@ -182,13 +186,13 @@ def write_versions(owners: str, is_live: str, kind: str) -> str:
 def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: str | None = None) -> str:
     """Return the query of the most important memories that hold in each of `owners`.
 
-    Its columns are those of `Important`. A memory holds with its newest live text, unless it was forgotten, or put
-    into the archive by a person. The query reads the most important ones until it has found enough that hold.
+    Its columns are those of `Important`. A memory holds with its newest live text, unless it was forgotten, or put into
+    the archive by a person. The query reads statements in the order of importance until it has found enough that hold.
 
     Args:
         owners: The query of the scopes.
         is_live: SQL for whether the statement `s` is live (`write_is_live`).
-        wanted: SQL for whether any are wanted.
+        wanted: An SQL condition; if it is false, the query returns no rows.
         chat: SQL for the key of the chat that is read, if the scopes are those of a chat: what the chat itself says
             about a memory of a wider scope decides.
 

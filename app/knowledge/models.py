@@ -17,21 +17,24 @@ Time = TIMESTAMP(timezone=True)
 class Statement(Table):
     """Something that is known in a scope: a chat, a user with one character, a user, or a tenant.
 
-    `owner_key` and `line_id` identify the scope: the chat's key and CHAT_WIDE, or the key of the user or the tenant
-    and NO_LINE. `character` is the name in the scope of a user with one character, otherwise empty. No line has rows
-    here, so no line is copied with them: `Teaching` says on which lines a statement is live.
+    `owner_key` and `line_id` identify the scope: the chat's key and CHAT_WIDE, or the key of the user or the tenant and
+    NO_LINE. `character` is the name in the scope of a user with one character, otherwise empty. A row belongs to no
+    line, so it is not copied with one: `Teaching` says on which lines a statement is live.
 
-    A statement is never changed: a new value is a new statement. Of the live statements of a `kind` with the same
-    `key`, the newest by `learnt_at` holds; `content` is null if it says that the key has no value any more. `is_set` is
-    true for what a person set: it is live on every line. `edited` is whether a person replaced a value of somebody
-    else. `tokens` is the number of tokens of the line in a prompt; 0 in a kind whose text is made when it is read.
+    The `content` of a statement never changes: a new value is a new statement. Of the live statements of a `kind` with
+    the same `key`, the newest by `learnt_at` holds; `content` is null if it says that the key has no value any more.
+    `is_set` is true if a person set it; it is then live on every line. `edited` is whether a person replaced a value
+    that a tool or the service had written. `tokens` is the number of tokens of the line in a prompt; 0 in a kind whose
+    text is made when it is read.
 
-    A statement of the kind `block` is an operation on the text of its `key`: all live ones in order make the text.
-    `content` is what it writes, and `pattern` what `search_replace` looks for. Both are null in other kinds.
+    A statement of the kind `block` is an `operation` on the text of its `key`: the live operations, applied in order,
+    make the text. `content` is what it writes, and `pattern` what `search_replace` looks for. `operation` and `pattern`
+    are null in other kinds.
 
-    The rest is of memories, whose `key` is the id of the memory. `pinned` and `archived` (null: as its strength has it)
-    belong to the memory and are equal in all of its statements, so these two and `category`, `importance` and `tags`
-    are changed in place. `forgotten` is in a deletion: the hashes of the texts that are not learnt again.
+    The other columns are for memories, whose `key` is the id of the memory. `pinned` and `archived` (null: the memory's
+    strength decides) belong to the memory and are equal in all of its statements. These two and `category`,
+    `importance` and `tags` can be changed in place. `forgotten` is set in a statement that deletes a memory: the hashes
+    of the texts that are not learnt again.
     """
 
     __tablename__ = "statements"
@@ -85,8 +88,8 @@ class Teaching(Table):
     message while the reply is still to come. `hidden` is whether that message has another text now, is deleted, or is
     still to come. What a tool taught has the id of its binding as `teaching_id`. What the service learnt from a message
     has the `message_id` and the `text_hash` of the text that it read; both are null otherwise. `wide_key` is the owner
-    of the statement if that is a user or a tenant, and null for a statement of the chat itself; a fork has copies of
-    these.
+    of the statement if that is a user or a tenant. It is null for a statement of the chat itself; a fork gets copies of
+    such statements.
 
     When the last teaching of a statement is deleted, a trigger deletes the statement, unless a person set it.
     """

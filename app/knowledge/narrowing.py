@@ -1,4 +1,7 @@
-"""Which ids of what a line taught a caller who sees only the chat itself may be shown."""
+"""Selects the ids of facts and memories that may be shown to a caller who sees only the chat itself.
+
+Such a caller must not see what is known of the user or the tenant, even if the chat taught it.
+"""
 
 from collections.abc import Sequence
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""SQL of statements and teachings."""
+"""SQL of statements and teachings (`models.py`); `liveness.py` decides which statements are live."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -39,7 +39,7 @@ _ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::in
 
 
 def _of_chat(query: str) -> tuple[str, str]:
-    """Return the query of a line, and the one that sees only the chat itself; `only_chat` is the index."""
+    """Return the query of a line, and the one that sees only the chat itself: `only_chat` selects one as an index."""
     found = f"SELECT n.* FROM chats c CROSS JOIN LATERAL ({query}) AS n WHERE c.chat_key = $1 AND c.line_id = $2"  # noqa: S608
     return found, keep_to_chat(found)
 
@@ -223,15 +223,15 @@ async def list_log_of_chat(
 
 
 async def insert_statement(db_session: DbSession, statement: Statement) -> None:
-    """Insert a statement as it is dated."""
+    """Insert a statement with its own `learnt_at`."""
     await db_session.execute(insert(Statement).values(_values_of(statement)))
 
 
 async def insert_newest(db_session: DbSession, statement: Statement) -> None:
-    """Insert a statement. If another one of its key has its time or a later one, it is dated just after that.
+    """Insert a statement, and date it just after the newest statement of its key if that is not older.
 
-    The caller has locked what it read, but another clock may have dated a statement that was committed before. What
-    people and tools say is in the order in which it was committed.
+    So statements of people and tools are in the order in which they were committed. Their own times may not be: clocks
+    of several processes differ.
     """
     newest = select(func.max(Statement.learnt_at) + timedelta(microseconds=1)).where(
         Statement.owner_key == statement.owner_key,
@@ -255,7 +255,7 @@ async def insert_teaching(db_session: DbSession, teaching: Teaching) -> None:
 
 
 async def bind(db_session: DbSession, line: Line, rows: Sequence[tuple[UUID, int, bool]]) -> list[UUID]:
-    """Place teachings at their replies: (teaching_id, first_seq, hidden). Return the `wide_key`s, without null."""
+    """Set where teachings were taught: (teaching_id, first_seq, hidden). Return the `wide_key`s, without null."""
     return _wide(await db_session.raw.fetch(_BIND, *line, *zip(*rows, strict=True)))
 
 
@@ -310,7 +310,7 @@ async def lock_statement(db_session: DbSession, scope: ScopeKey, statement_id: U
 
 
 async def recheck(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[UUID]:
-    """Compare messages with the texts that were learnt from. Return the `wide_key`s of changes, without null."""
+    """Hide or show teachings by messages at these seqs. Return the `wide_key`s of the changed ones, without null."""
     return _wide(await db_session.raw.fetch(_RECHECK, *line, list(seqs)))
 
 
@@ -320,7 +320,7 @@ async def move_by_messages(db_session: DbSession, line: Line, from_line_id: UUID
 
 
 async def copy_of_chat(db_session: DbSession, chat_key: UUID, target: Line) -> None:
-    """Copy the statements of a chat that a fork of it, which has its teachings already, knows too."""
+    """Copy the statements of a chat to its fork: those that a person set, and those whose teachings the fork has."""
     await db_session.raw.execute(_COPY_OF_CHAT, chat_key, *target)
 
 

@@ -1,4 +1,8 @@
-"""Reads what holds: in one scope, or as a line of a chat sees it."""
+"""Reads which statements hold: in one scope, or as a line of a chat sees it.
+
+A line sees the scopes of its chat, its user and the tenant. For each key, the live statement of the nearest scope holds
+(`known.py`).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -80,7 +84,7 @@ async def list_newest(
 ) -> list[Known]:
     """Return the newest live statement of each key in each scope that a line sees, also those that do not hold.
 
-    Those about a character under its former names are statements of one scope.
+    Statements about a character under its former names count as statements of one scope.
     """
     known = await queries.list_newest_of_chat(db_session, line, kind, only_chat=only_chat)
     known.sort(key=lambda one: (one.learnt_us, one.statement_id))
@@ -101,7 +105,7 @@ async def list_log(db_session: DbSession, view: Viewpoint, kind: str, *, with_op
 async def list_log_of_line(
     db_session: DbSession, line: tuple[UUID, UUID], kind: str, *, only_chat: bool = False
 ) -> list[Known]:
-    """Return what `list_log` returns of each scope that a line sees, also of all characters."""
+    """Return what `list_log` returns for a line, but for all characters and not only for one."""
     return await queries.list_log_of_chat(db_session, line, kind, with_open=False, only_chat=only_chat)
 
 
@@ -129,8 +133,8 @@ async def list_values(
 ) -> list[Value]:
     """Return the values that a key has and had in each scope of the view, newest first.
 
-    Values whose replies were taken back are left out. Those about a character count if it is that of the view, or with
-    `of_all`.
+    Values whose replies were taken back are left out. So are values about characters other than that of the view,
+    except with `of_all`.
     """
     values, next_at = [], dict[tuple[int, str | None], datetime]()
     for one in await list_live(db_session, view, kind, key):

@@ -1,4 +1,4 @@
-"""The scopes in which something is known: whose statements they are."""
+"""The scopes in which something is known: a chat, a user with one character, a user, or the tenant."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -11,7 +11,7 @@ from app.knowledge.known import SCOPES
 
 @dataclass(frozen=True, slots=True)
 class ScopeKey:
-    """A scope: whose statements they are.
+    """A scope, as the tables identify it.
 
     Attributes:
         name: Which of SCOPES it is.

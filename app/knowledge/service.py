@@ -1,7 +1,8 @@
-"""Writes statements, and keeps their teachings true to the lines that taught them.
+"""Writes statements, and updates their teachings when the lines that taught them change.
 
-The pipeline calls the functions at the end when something happens to a line. Only chats that ever taught something pay
-for it: the cursor is in the head from the first teaching on.
+A statement is something that is known in a scope. A teaching is the row that says which message taught it
+(`models.py`). `app/pipeline.py` calls the handlers at the end (`on_…`) when something happens to a line. Most of them
+read nothing for a chat that has taught nothing: its head has no cursor CURSOR.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,13 +27,13 @@ from app.knowledge.models import Statement, Teaching
 from app.knowledge.scopes import ScopeKey
 
 CURSOR = "knowledge"
-"""The name of the cursor; the head has it as soon as the chat has taught something.
+"""The name of the cursor, which the head has as soon as the chat has taught something.
 
 It contains `by_messages` as soon as something was learnt from messages.
 """
 
 MAX_KEYS = 1_000
-"""The most keys of one kind in a scope, so that a context that reads them stays fast."""
+"""The maximum number of keys of one kind in a scope, so that a context that reads them stays fast."""
 
 
 class Said(NamedTuple):
@@ -76,7 +77,7 @@ async def set_by_person(
 ) -> None:
     """Insert what a person sets. If the scope is a chat, the caller has locked it.
 
-    Raises TooManyKeys, unless the keys of the kind are not `bounded`.
+    With `bounded`, raises TooManyKeys if the scope has the maximum number of keys.
     """
     if bounded:
         await _check_room(db_session, scope, said)
@@ -97,8 +98,8 @@ async def teach(
 ) -> None:
     """Insert what the call of a tool of `layer` teaches, bound to its reply.
 
-    `head` is that of the chat's current line, locked, and `made` the binding of the call, which is no retry.
-    Raises TooManyKeys, unless the keys of the kind are not `bounded`.
+    `head` is that of the chat's current line, locked, and `made` the binding of the call, which is no retry. With
+    `bounded`, raises TooManyKeys if the scope has the maximum number of keys.
     """
     if bounded:
         await _check_room(db_session, scope, said)
@@ -121,12 +122,12 @@ async def teach(
 async def teach_by_messages(
     db_session: DbSession, head: Head, scope: ScopeKey, statement_id: UUID, sources: Sequence[Source], *, layer: str
 ) -> int | None:
-    """Store that messages taught a known statement, and return how many of them did not before.
+    """Store that messages taught a statement that exists already, and return how many of them are new for it.
 
     Return None if the statement was deleted meanwhile, because another chat of the scope took back what taught it.
 
-    A message whose text is another one now teaches nothing until it has the read text again. A message that `head`'s
-    line lacks is left out. `head` is that of the chat's current line, locked.
+    A message whose text has changed since it was read teaches nothing until it has that text again. A message that
+    `head`'s line lacks is left out. `head` is that of the chat's current line, locked.
     """
     if not await queries.lock_statement(db_session, scope, statement_id):
         return None
@@ -159,8 +160,8 @@ async def learn_by_messages(
 ) -> bool:
     """Insert what was learnt from messages at the time `at`; return False if the line has none of them.
 
-    `head` is that of the chat's current line, locked. Raises TooManyKeys, unless the keys of the kind are not
-    `bounded`.
+    `head` is that of the chat's current line, locked. With `bounded`, raises TooManyKeys if the scope has the maximum
+    number of keys.
     """
     if bounded:
         await _check_room(db_session, scope, said)
@@ -236,7 +237,7 @@ def raise_revision(db_session: DbSession, scope: ScopeKey) -> None:
 
 
 def _raise(db_session: DbSession, tenant: str, wide_keys: Iterable[UUID]) -> None:
-    """Note that the live statements of users, or of the tenant, have changed; they are given by their keys."""
+    """Raise the revisions of users and the tenant, given by their keys, because their live statements have changed."""
     for key in set(wide_keys):
         note_change(db_session, tenant, key)
 
@@ -246,7 +247,7 @@ def _wide(scope: ScopeKey) -> list[UUID]:
 
 
 async def _check_room(db_session: DbSession, scope: ScopeKey, said: Said) -> None:
-    """Raise TooManyKeys if the scope has the most keys already, and this one is new."""
+    """Raise TooManyKeys if the scope has the maximum number of keys already, and this key is new."""
     if await queries.count_keys(db_session, scope, said.kind) < MAX_KEYS:
         return
     if not await queries.has_key(db_session, scope, said.kind, said.key):

@@ -1,7 +1,7 @@
 """Asks the model on behalf of any layer: builds the request, judges the answer, and asks again after a refused one.
 
-The refused answers are counted for the work item and not for one attempt, because a worker may be killed between two
-answers. Each is stored before the model is asked again.
+The refused answers of all attempts at a work item are counted together, because a worker may be killed between two
+answers. So each refused answer is stored before the model is asked again.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class Inquiry:
     Args:
         model: The model.
         refusals: The answers that were refused in earlier attempts.
-        store: Stores another one; returns False if the work item was rescheduled or taken over meanwhile.
+        store: Stores a further refused answer; returns False if the work item was rescheduled or taken over meanwhile.
 
     """
 
@@ -95,7 +95,7 @@ class Inquiry:
             raise NoUsableAnswer(self.refusals[-1].reason, transient=False)
 
     def temperature(self, usual: float) -> float:
-        """Return the temperature of the next request: `usual`, and more for the last one."""
+        """Return the temperature of the next request: `usual`, or a higher one for the last request."""
         if len(self.refusals) < MAX_REFUSED - 1:
             return usual
         return max(usual + _ADDED_TEMPERATURE, _LEAST_LAST_TEMPERATURE)
@@ -105,7 +105,7 @@ class Inquiry:
         self._complaint = None
 
     async def refuse(self, refusal: Refusal) -> None:
-        """Store that the last answer was refused. Raises ModelError if the work item is no longer held."""
+        """Store that the last answer was refused. Raises ModelError if the lease of the work item is lost."""
         self.refusals.append(refusal)
         self._complaint = refusal.reason
         if self._store is not None and not await self._store(refusal):
@@ -123,7 +123,7 @@ async def ask_model(
 ) -> Answer[Value]:
     """Ask until an answer is accepted, and return it.
 
-    A request after a refused answer names the fault of that answer. The one after two refused answers has a higher
+    A request after a refused answer names the fault of that answer. The request after two refused answers has a higher
     temperature.
 
     Args:
@@ -137,8 +137,8 @@ async def ask_model(
             0 selects the most probable words.
 
     Raises NoUsableAnswer if the model has declined twice or three answers were refused, also in earlier attempts of the
-    same work item; ModelError if the model gives no answer or
-    the work item is no longer held; DoesNotFit if the request does not fit its context.
+    same work item; ModelError if the model gives no answer or the lease of the work item is lost; DoesNotFit if the
+    request does not fit its context.
 
     """
     settings = inquiry.model.settings

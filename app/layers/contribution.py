@@ -19,6 +19,7 @@ _POSITIONS: Mapping[str | int, Position | None] = {
     "before_prompt": "before_prompt",
     "in_prompt": "in_prompt",
     "in_chat": "in_chat",
+    # the numbers that SillyTavern uses for these positions
     -1: None,
     2: "before_prompt",
     0: "in_prompt",

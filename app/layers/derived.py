@@ -1,7 +1,9 @@
 """Rows derived from messages: their columns, and how they become stale or valid again when messages change.
 
 A row stores two hashes: of the messages it was made from, and of the current messages of its range. A transaction that
-changes messages updates the second one; the row is stale while the two differ.
+changes messages updates the second hash. The row is stale while the two differ.
+
+Only eligible messages count: those from which memories may be made. A row keeps the filters that decide this.
 """
 
 from collections.abc import Iterable, Sequence
@@ -70,7 +72,7 @@ class DerivedRow(Generic[Of]):
 
     Attributes:
         of: The row as its layer reads it.
-        key: The key of the work item that makes it again; "" if its layer schedules that in another way.
+        key: The key of the work item that makes it again; "" if its layer schedules that without `reschedule`.
         first_seq: The first message of its range.
         last_seq: The last message of its range, inclusive.
         filters: The eligibility filters of the range.
@@ -196,7 +198,7 @@ async def list_unscheduled(
 ) -> list[NewWork]:
     """Return work items for the stale rows that have none, because their messages changed while the layer was disabled.
 
-    Rows with a person's text are left out. A work item that failed for good counts as one.
+    Rows with a person's text are left out. So are rows whose work item has failed for good.
 
     Args:
         db_session: Open unit of work.

@@ -65,9 +65,10 @@ async def list_documents(
 
 
 def write_documents(layers: Sequence[Layer], condition: Callable[[str], str] | None = None) -> str:
-    """Return the query of the texts of all layers on the rows `c` and `q`, or "" if no layer has any.
+    """Return the query of the texts of all layers, or "" if no layer has any.
 
-    Its columns are the layer's place in `layers` and those of `Document`.
+    It refers to the line's row `c` in `chats`, and to a row `q` with the columns `character`, `now` and `before_seq`.
+    Its columns are the layer's index in `layers` and the fields of `Document`.
 
     Args:
         layers: The layers.

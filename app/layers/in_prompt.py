@@ -1,4 +1,4 @@
-"""The sources of a layer that a chat's contexts contain, read from the line's row. This defines `in_prompt`."""
+"""Lists the sources of a layer that a chat's contexts contain, such as memos. The API's field `in_prompt` uses it."""
 
 from collections.abc import Callable, Iterable
 

@@ -19,7 +19,8 @@ class Made(Generic[Source, Draft]):
     """The result of a job that is about to be saved.
 
     Attributes:
-        locked: The line's head, locked; None if the work item belongs to a user or a tenant.
+        locked: The line's head (the columns of its row that appends change), locked; None if the work item belongs to a
+            user or a tenant.
         claimed: The work item.
         source: The source, as read before the draft was made.
         draft: The draft.

@@ -2,6 +2,10 @@
 
 `docs/layers.md` explains it with an example. A layer builds one `Layer` in its `layer.py`, `app/registry.py` lists it,
 and the rest of the service reads the registry.
+
+The history is the messages that a context contains word for word. It begins at the *anchor*, and a *cut* moves the
+anchor to an *edge*, a seq at which the history may begin. A layer *covers* messages if its memories contain what they
+say.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -101,7 +105,7 @@ def _contribute_nothing(_view: View) -> Contributed:
 class Layer:
     """A kind of memory. The defaults of all optional attributes do nothing, except that of `export_state`.
 
-    Layers are compared by identity, and so can be keys.
+    Layers are compared by identity, so they can be keys of a dict.
 
     Attributes:
         name: Its name in due work, usage, the chat's cursors and the context cache.
@@ -150,10 +154,10 @@ class Layer:
         documents: A query on the line's row `c` for the layer's valid texts, which a search finds
             (`app/layers/documents.py`).
         document_kinds: The kinds of these texts: the part of their sources before the colon.
-        documents_change_with: If the texts of the current line depend only on the line, the character, its user and its
-            tenant, and fade over days at most, the names of the changes of the line with which they may change, besides
-            what is known in the wide scopes. Recall then remembers them in the process until one of these revisions
-            rises.
+        documents_change_with: Which changes of the line (`app/chats/revision.py`) may change the texts of the current
+            line, by name. Set it only if these texts depend on nothing but the line, the character, what is known of
+            the user and the tenant, and, over days, the time. Recall then remembers the texts in the process until the
+            revision of one of these changes, of the user or of the tenant rises.
         erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct data about it that is
             not in rows under its key; those rows are already deleted.
         refresh_cache: (db_session, head) → update the layer's data on the line's row.
@@ -165,11 +169,11 @@ class Layer:
         own_query: The query that replaces `context_query` for a caller who sees only the chat itself; needed only if
             `context_query` selects wider scopes without `OWNERS_OF_CHAT` (`app/knowledge/liveness.py`).
         queried_if: An SQL condition on `c`, cheaper than the query, that is true if `current_query` may find something.
-            Where it is not, contexts of the current line do without the query, and `View.queried` is None.
-        changes_with: If what `current_query` finds depends only on the line, its user and its tenant, the names of the
-            changes of the line (`app/chats/revision.py`) with which it may change, besides what is known in the wide
-            scopes. The result is then remembered in the process until one of these revisions rises. Only for a query
-            with a condition.
+            If it is not true, contexts of the current line skip the query, and `View.queried` is None.
+        changes_with: Which changes of the line (`app/chats/revision.py`) may change what `current_query` finds, by
+            name. Set it only together with `queried_if`, and only if the result depends on nothing but the line, its
+            user and its tenant. The result is then remembered in the process until the revision of one of these
+            changes, of the user or of the tenant rises.
         contribute: (view) → the layer's contribution to a context. Pure.
 
     """

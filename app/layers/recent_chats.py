@@ -1,7 +1,7 @@
-"""What the queries of layers found for the chats that this process has read last.
+"""Remembers what the queries of layers found for the chats that this process has read last.
 
-The row of a chat says which revision its facts and blocks have (`changed`), and the rows of its user and its tenant
-say the same of what is known in wider scopes. While these numbers are those that came with the results, the queries
+The row of a chat says which revision its facts and blocks have (`changed`), and the rows of its user and its tenant say
+the same of what is known in wider scopes. While these revisions are those that were read with the results, the queries
 would find the same again: they use neither the clock nor anything of the request.
 """
 
@@ -30,9 +30,10 @@ class Remembered(NamedTuple):
 
 
 class RecentChats:
-    """The chats that needed the queries of layers with a condition when they were read last in this process.
+    """The chats that needed queries of layers when this process last read them.
 
-    It may be wrong: which statement is sent depends on it, and no answer.
+    Only queries of layers with the condition `Layer.queried_if` count; a chat needs them if the condition is true.
+    Whether a chat is one of them may be outdated. It decides only which SQL statement is sent first, not the answer.
 
     Args:
         max_chats: How many keys of chats are kept.

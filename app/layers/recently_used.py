@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakSet
 
 AGE_S = 300.0
-"""How often the caches of the process age: an entry stays for at most two of these intervals without a use."""
+"""The interval at which the caches of the process drop old entries. An unused entry stays for at most two intervals."""
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")

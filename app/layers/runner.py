@@ -107,7 +107,7 @@ async def _lock_head(db_session: DbSession, claimed: Claimed) -> Head | None:
 
 
 async def _leave_to_others(ctx: JobContext, claimed: Claimed) -> None:
-    """Give an item back without an attempt: during an upgrade, only workers of the newer release know its job."""
+    """Release an item and count no attempt: during an upgrade, only workers of the newer release know its job."""
     log.info("this release has no job for work of %s", claimed.layer)
     async with ctx.database.unit_of_work() as db_session:
         head = await _lock_head(db_session, claimed)

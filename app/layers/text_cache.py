@@ -1,6 +1,6 @@
 """Remembers the results of pure functions of long texts in this process.
 
-A result depends only on its key, so it never becomes wrong.
+A result depends only on its key, so it never becomes outdated.
 """
 
 from collections.abc import Callable, Hashable
@@ -15,7 +15,7 @@ class TextCache(Generic[Result]):
     """The results that were used last. Thread-safe.
 
     Args:
-        max_chars: How many characters the texts of the results that are kept may have together. A longer text is
+        max_chars: The maximum number of characters of all texts whose results are kept. The result of a longer text is
             computed every time.
 
     """

@@ -25,8 +25,8 @@ class Answer(NamedTuple):
 
     Attributes:
         text: The text for the model, which states what was done.
-        outcome: Whether the call wrote something, read something, was refused, so that nothing has changed, or repeats
-            an earlier one.
+        outcome: `wrote` if the call wrote something, `read` if it only read, `refused` if it changed nothing because
+            something is wrong, `repeated` if it repeats an earlier call.
         written_id: The id of what it wrote, which is also the id of its binding.
 
     """
@@ -37,17 +37,17 @@ class Answer(NamedTuple):
 
 
 def wrote(text: str, made: Made) -> Answer:
-    """Return the answer to a call that has the binding `made`, or whose earlier call has it."""
+    """Return the answer to a call that wrote what `made` binds, or that repeats the call that wrote it."""
     return Answer(text, "repeated" if made.is_retry else "wrote", made.binding_id)
 
 
 def read(text: str) -> Answer:
-    """Return the answer to a call that asks for something."""
+    """Return the answer to a call that only reads."""
     return Answer(text, "read")
 
 
 def refused(text: str) -> Answer:
-    """Return the answer to a call that would write, and has not: the text says why."""
+    """Return the answer to a call that changed nothing; the text says why."""
     return Answer(text, "refused")
 
 

@@ -1,7 +1,8 @@
 """Periods: the turns after which a layer looks back at the conversation. Pure.
 
-A period is a fixed number of consecutive turns. It is formed once, by the reply that completes it. The open period is
-stored with the line, so that an append reads no earlier messages.
+A turn is a message of the user and the first reply to it. A period is a fixed number of consecutive turns. The reply
+that completes a period forms it, and its range does not change afterwards. A layer can also limit the length of a
+period. The open period is stored with the line, so that an append reads no earlier messages.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +32,7 @@ class Period(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OpenPeriod:
-    """The period that is still filling: its first seq, its number of turns, and whether the user spoke last."""
+    """The period that is still open: its first seq, its number of turns, and whether the user still awaits a reply."""
 
     first_seq: int
     turns: int = 0
@@ -50,9 +51,10 @@ class OpenPeriod:
 def form_periods(
     filling: OpenPeriod, messages: Iterable[Spoken], every_turns: int, *, most_seqs: int | None = None
 ) -> tuple[list[Period], OpenPeriod]:
-    """Return the periods that `messages` (the next ones, in seq order) complete, and the one that is filling then.
+    """Return the periods that `messages` complete, and the period that is open after them.
 
-    A period of `most_seqs` seqs ends even if it has fewer turns, such as one in which only characters speak.
+    `messages` are those that follow the messages of `filling`, in seq order. A period of `most_seqs` seqs ends even if
+    it has fewer turns, such as one in which only characters speak.
     """
     formed = []
     for message in messages:

@@ -15,7 +15,8 @@ class LineLimits:
     Attributes:
         lines: The maximum number of lines that are not checkpoints, the current one included.
         checkpoints: The maximum number of checkpoints.
-        replaced: How many lines that re-imports replaced are kept: the newest ones.
+        replaced: The maximum number of lines that re-imports replaced; when there are more, the oldest ones are
+            deleted.
 
     """
 

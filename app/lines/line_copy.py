@@ -3,6 +3,7 @@
 A table takes part if its primary key begins with `chat_key` or `owner_key`, followed by `line_id`, unless its info sets
 `has_lines` to False. Rows of users and tenants have the `line_id` NO_LINE, so they are never copied. Each table
 declares how its rows are copied (`kit.db.Table`).
+
 The caller must have locked the chat's current line in an earlier statement: each statement here sees what is committed
 when it begins, and no other transaction may write to the line between two of them.
 """

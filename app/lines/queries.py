@@ -57,7 +57,7 @@ _IS_REPLACEABLE = "SELECT replaceable FROM chats WHERE chat_key = $1 AND line_id
 
 _LOCK = "SELECT parent_line_id FROM chats WHERE chat_key = $1 AND line_id = $2 FOR UPDATE"
 
-_IS_LIVING = "SELECT deleted_at IS NULL FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = $3"
+_IS_NOT_DELETED = "SELECT deleted_at IS NULL FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = $3"
 
 
 async def find_line(db_session: DbSession, line: Line) -> LineRow | None:
@@ -87,7 +87,7 @@ async def list_lines(
 async def abandon(db_session: DbSession, line: Line, *, replaced_at: datetime | None = None) -> None:
     """Mark the current line, which is locked, as abandoned and write its revision; the caller then parks its work.
 
-    `replaced_at` is the time if a re-import replaces the line.
+    `replaced_at` is the current time if a re-import replaces the line, otherwise None.
     """
     record(db_session, line, LINE, WORK)
     await db_session.raw.execute(_ABANDON, *line, *revision_of(db_session, line).take(), replaced_at)
@@ -132,7 +132,10 @@ async def lock_to_delete(db_session: DbSession, line: Line) -> UUID | None:
 
 
 async def delete_line(db_session: DbSession, line: Line) -> None:
-    """Physically delete a line from every table that has lines, and what the chat had only because of it."""
+    """Physically delete a line from every table that has lines.
+
+    Rows of the chat that were useful only for this line are deleted, too (`info["kept_if"]` of their tables).
+    """
     for table in list_copied():
         key, line_id, *_ = table.primary_key
         await db_session.execute(table.delete().where(key == line[0], line_id == line[1]))
@@ -143,7 +146,7 @@ async def delete_line(db_session: DbSession, line: Line) -> None:
 
 async def is_not_deleted(db_session: DbSession, line: Line, seq: int) -> bool | None:
     """Return whether the message at a seq is not deleted; None if there is no message at all."""
-    found: bool | None = await db_session.raw.fetchval(_IS_LIVING, *line, seq)
+    found: bool | None = await db_session.raw.fetchval(_IS_NOT_DELETED, *line, seq)
     return found
 
 

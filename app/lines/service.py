@@ -1,8 +1,9 @@
-"""Operations on lines: checkpoint, restore, switch, fork.
+"""Operations on lines: create a checkpoint, restore it, switch to another line, delete a line, fork the chat.
 
-All except the switch copy a line (`line_copy.py`) with everything it holds. Each operation locks the chat's current
-line first and reads afterwards. So nothing is appended or derived while the copy is written, and if two operations
-change which line is current, the second one finds the line that the first one made current.
+A line is one course of a chat. A checkpoint, a restore and a fork copy a line with everything it holds
+(`line_copy.py`). Each operation locks the chat's current line first and reads afterwards. So nothing is appended or
+derived while the copy is written, and if two operations change which line is current, the second one finds the line
+that the first one made current.
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,8 @@ from app.lines.queries import LineRow
 CHECKPOINT = "checkpoint"
 
 MOST_PRUNED = 4
-"""The most lines that a re-import deletes; it adds one. So a chat exceeds the limit only after this was lowered."""
+"""The maximum number of lines that one re-import deletes. A re-import adds one line, so there are more lines to delete
+only after the limit was lowered."""
 
 
 async def make_checkpoint(
@@ -124,8 +126,8 @@ async def restore(db_session: DbSession, ref: ChatRef, name: str, *, limits: Lin
 async def replace_line(db_session: DbSession, head: Head, *, until_seq: int, limits: LineLimits, now: datetime) -> UUID:
     """Make a copy of `head`'s line, up to `until_seq` (inclusive; 0 copies no message), the current line.
 
-    Return its id; the caller has to call `truncate_copy` next. Of the lines that were replaced before, the first are
-    deleted, at most MOST_PRUNED, so that not more than `limits.replaced` are left. Raises ChatBusy, TooManyLines.
+    Return its id; the caller has to call `truncate_copy` next. Then at most `limits.replaced` lines that re-imports
+    replaced are left: older ones are deleted, at most MOST_PRUNED of them in one call. Raises ChatBusy, TooManyLines.
     """
     replaced = await line_queries.list_replaced(db_session, head.chat_key)
     kept = limits.replaced - int(await line_queries.is_replaceable(db_session, head.line))
@@ -275,7 +277,7 @@ async def _check_line(db_session: DbSession, ref: ChatRef, line_id: UUID, advice
 
 
 async def _delete_line(db_session: DbSession, line: Line) -> None:
-    """Delete a line that is not current. Lines that were copied from it get its parent as theirs. Raises ChatBusy."""
+    """Delete a line that is not current. Lines that were copied from it get its parent. Raises ChatBusy."""
     parent_line_id = await line_queries.lock_to_delete(db_session, line)
     await line_queries.update_parent(db_session, line[0], line[1], parent_line_id)
     await line_queries.delete_line(db_session, line)

@@ -2,9 +2,9 @@
 
 A process that is not root starts PostgreSQL as its own user. A process that is root starts it as the owner of the
 existing data files, or, if there are none, as the user `postgres`, or `nobody` if there is no such user. That user may
-be unable to reach DATA or the programs, for example if they are below a private home directory. Then PostgreSQL runs in
-a user namespace: there its user id is that of the user, but the system still treats it as root, so it can access root's
-files.
+be unable to reach DATA (the data directory of the embedded stack) or the programs, for example if they are below a
+private home directory. Then PostgreSQL runs in a user namespace: there its user id is the id of that user, but the
+system still treats it as root, so it can access root's files.
 """
 
 import os

@@ -85,7 +85,7 @@ async def run_pipe(source: Command, sink: Command) -> tuple[int, int]:
         except BaseException:
             await _end(sent)
             raise
-    # This process has closed its ends of the pipe: each child sees the end of the other.
+    # This process has closed its ends of the pipe, so each child notices when the other one ends.
     try:
         return await sent.wait(), await received.wait()
     finally:

@@ -40,7 +40,7 @@ _LISTS: Final = ("local_preload_libraries", "search_path", "session_preload_libr
 
 
 async def convert_databases(postgres: Postgres, say: Say) -> None:
-    """Replace the embedded databases whose LC_CTYPE is C. Raises LocalError if the server fails meanwhile.
+    """Replace the embedded databases whose LC_CTYPE is C or POSIX. Raises LocalError if the server fails meanwhile.
 
     The service works with the old databases, too. So if this machine has no C.UTF-8, they are kept, without a message.
     If the disk has too little space, or a copy fails or is not equal, they are kept, and `say` is called with the

@@ -12,8 +12,8 @@ _OTHERS = "'pg_catalog', 'information_schema'"
 async def fingerprint(connection: Connection) -> dict[str, tuple[object, ...]]:
     """Return the number and the hash of the rows of each table, and the state of each sequence, by quoted name.
 
-    The hash is the sum of those of the rows, so it does not depend on their order. A row is hashed as JSON, whose text
-    does not depend on LC_CTYPE. Reads all rows.
+    The hash is the sum of the hashes of the rows, so it does not depend on the order of the rows. A row is hashed as
+    JSON, whose text does not depend on LC_CTYPE. Reads all rows.
     """
     tables = await connection.fetch(
         f"""

@@ -69,7 +69,7 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        """The URL of the service's database, for SQLAlchemy. It includes the port, which PGPORT would change."""
+        """The URL of the service's database, for SQLAlchemy. It includes the port, because PGPORT applies otherwise."""
         return f"postgresql+asyncpg://{_ROLE}:{self._role_password}@/{DATABASE}?host={self._sockets}&port={_PORT}"
 
     @property

@@ -1,7 +1,7 @@
 """Identification of processes by pid and start time.
 
-A pid can be reused by another process, but not together with the start time. It comes from /proc on Linux (clock ticks
-since boot), from `ps` on other systems.
+A pid can be reused by another process, but not together with the start time. On Linux, the start time comes from /proc
+(the id of the boot, and clock ticks since the boot). On other systems it comes from `ps`.
 """
 
 import os

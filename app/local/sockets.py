@@ -1,8 +1,8 @@
 """The directory of the Unix sockets, one for each run, with a short path.
 
-A socket's path is limited to about 100 bytes (`sockaddr_un`) and that of the data directory may be longer, so the
-sockets are in the system's directory for temporary files. The data directory contains a record of it, so that the next
-run can remove the directory of a killed run.
+The path of a socket is limited to about 100 bytes (`sockaddr_un`), and the path of the data directory may be longer. So
+the sockets are in a directory below the system's directory for temporary files. A file in the data directory records
+its path, so that the next run can remove the directory of a killed run.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""The operations on memories: write, change and forget them for a person, and read them."""
+"""The operations on memories: write, change and forget them for a person, and read them.
+
+Each text of a memory is a statement (`app/knowledge/models.py`) whose key is the id of the memory.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

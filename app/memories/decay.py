@@ -1,9 +1,9 @@
 """How memories fade with time. Pure.
 
-The strength of a memory is `importance × 0.5^(age / half-life)`. Its logarithm to the base 2 is
-`log2(importance) - (now - created) / half-life`. All memories that are compared have the same `now`, so they are in
-the order of `log2(importance) + created / half-life`, which does not change with time: the strongest memories are a
-query with an index, and no job has to update strengths.
+The strength of a memory is `importance × 0.5^(age / half-life)`. Its logarithm to the base 2 is `log2(importance) -
+(now - created) / half-life`. All memories that are compared have the same `now`, so their order is that of
+`log2(importance) + created / half-life`, which does not change with time. So a query can sort by this number, and no
+job has to update strengths.
 """
 
 import math

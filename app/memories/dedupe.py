@@ -1,10 +1,10 @@
 """Finds out whether a statement is already known. Pure.
 
 The similarity is that of PostgreSQL's `pg_trgm`: the share of the three-letter groups that two texts have in common,
-each word padded with two spaces before and one after. Chinese and Japanese words are not divided by spaces, and a
-group of three of their characters would be too coarse, so they are compared in groups of two. The database itself is
-not asked: with LC_CTYPE C, which a database from before ADR 0038 or of an operator can have, `pg_trgm` ignores all
-letters that are not ASCII.
+each word padded with two spaces before and one after. Chinese and Japanese words are not divided by spaces, and a group
+of three of their characters would be too coarse, so they are compared in groups of two. `pg_trgm` itself is not used:
+in a database with the LC_CTYPE C it ignores all letters that are not ASCII. Databases that were created before ADR
+0038, or by an operator, can have it.
 """
 
 import re
@@ -72,8 +72,8 @@ def compare(content: str, known: Sequence[Known[Id]], *, threshold: float = DEDU
     """Return what to do with a new statement; `known` are the statements to compare it with, oldest first.
 
     Statements are duplicates if they have the same characters, except for case, white space and compatibility forms.
-    Otherwise the most similar one is superseded if its similarity is above `threshold`; of equal ones, the newest. One
-    that stays is not superseded: what differs from it is a statement of its own.
+    Otherwise the most similar one is superseded if its similarity is above `threshold`; of equal ones, the newest. A
+    statement that `stays` is not superseded: a text that differs from it becomes a new statement.
     """
     written = fold(content)
     for other in reversed(known):

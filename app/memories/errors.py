@@ -4,7 +4,7 @@ from app.kit.errors import Conflict, NotFound
 
 
 class MemoryNotFound(NotFound):
-    """No memory with this id holds."""
+    """There is no memory with this id, or it was forgotten."""
 
     code = "memory_not_found"
     title = "Unknown memory"

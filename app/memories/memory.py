@@ -15,7 +15,7 @@ DEFAULT_IMPORTANCE = 0.5
 
 
 class Memory(NamedTuple):
-    """A memory as it holds.
+    """A memory with the text that holds for the reader.
 
     Attributes:
         memory_id: Its id, which is the key of all of its statements.
@@ -27,9 +27,9 @@ class Memory(NamedTuple):
         importance: From 0 to 1.
         tags: Short words.
         origin: Who wrote it.
-        edited: Whether a person replaced the text of somebody else.
+        edited: Whether a person replaced a text that the service had written.
         learnt_at: When the statement was learnt.
-        pinned: Whether it is never archived on account of its age.
+        pinned: Whether neither its age nor the number of memories moves it to the archive.
         order_key: Greater for the stronger of two memories, at any time (`decay.order_key`).
         archived: Whether it is in the archive.
 

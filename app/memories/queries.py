@@ -21,7 +21,7 @@ Line = tuple[UUID, UUID]
 KIND = "memory"
 
 LEAST_ORDER_KEY = -1e300
-"""The order key of a memory without importance. It is no infinity, because a cursor is JSON."""
+"""The order key of a memory whose importance is 0. It is not -infinity, because a cursor is JSON."""
 
 _ON_LINE = write_is_live(chat="c.chat_key", line="c.line_id", before="NULL::int")
 _ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::int")
@@ -156,7 +156,7 @@ class Keeping:
 
     Attributes:
         half_life_days: In how many days the importance of a memory halves.
-        max_memories: How many are kept.
+        max_memories: How many memories stay out of the archive: the strongest ones.
         least_order_key: Memories with a smaller order key are in the archive; None sets no limit.
 
     """
@@ -176,7 +176,7 @@ class Choice:
         until: Only memories that were learnt before this time.
         after: The order key and the id of the memory that ends the page before.
         memory_id: Only this one.
-        limit: The most to return; None returns all.
+        limit: The maximum number to return; None returns all.
 
     """
 
@@ -198,9 +198,10 @@ async def list_of_chat(
     of_all: bool = False,
     only_chat: bool = False,
 ) -> list[Memory]:
-    """Return memories as a line sees them: of the scopes of characters, only `character`'s, or all with `of_all`.
+    """Return memories as a line sees them.
 
-    With `only_chat`, the line sees only the chat itself.
+    Memories of the user with one character are included only for `character`, or for all characters with `of_all`. With
+    `only_chat`, the line sees only the chat itself.
     """
     query = _LIST_OF_CHAT_ITSELF if only_chat else _LIST_OF_CHAT
     rows = await db_session.raw.fetch(query, *line, of_all, character, *_parameters(keeping, choice))
@@ -208,7 +209,7 @@ async def list_of_chat(
 
 
 async def list_of_scope(db_session: DbSession, scope: ScopeKey, keeping: Keeping, choice: Choice) -> list[Memory]:
-    """Return memories of one scope, as the chats' current lines have it."""
+    """Return memories of one scope, as the current lines of all chats see it."""
     rows = await db_session.raw.fetch(_LIST_OF_SCOPE, *_where(scope), *_parameters(keeping, choice))
     return [_memory(row) for row in rows]
 

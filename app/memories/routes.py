@@ -54,8 +54,9 @@ async def list_memories(
 ) -> Response:
     """List the memories that a chat has or sees in wider scopes, the strongest first.
 
-    The strength of a memory is its importance, halved every `memories.half_life_days` days. The archive has those
-    beyond `memories.max_memories`, and those weaker than `memories.forget_below`.
+    The strength of a memory is its importance, halved every `memories.half_life_days` days. The archive has the
+    memories beyond `memories.max_memories`, those weaker than `memories.forget_below`, and those that a person put
+    there.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, clock(), archived, day, limit, cursor)
@@ -90,7 +91,7 @@ async def edit_memory(ref: WritingChat, memory_id: MemoryId, body: MemoryPatch, 
 
 @router.delete("/{memory_id}", status_code=204)
 async def delete_memory(ref: WritingChat, memory_id: MemoryId, db_session: Db, clock: Now) -> None:
-    """Forget a memory for good: its statement is not learnt again.
+    """Forget a memory for good: its text is not learnt again.
 
     A memory of a wider scope is forgotten in this chat alone. The former texts stay in the memory's history.
     """
@@ -167,7 +168,7 @@ def _make_router(of: WideScope) -> APIRouter:
     async def delete_wide_memory(
         scope: Annotated[ScopeKey, of.writing], memory_id: MemoryId, db_session: Db, clock: Now
     ) -> None:
-        """Forget a memory for good: its statement is not learnt again. Its texts stay in its history."""
+        """Forget a memory for good: its text is not learnt again. Its texts stay in its history."""
         await book.forget_in_scope(db_session, MemoryView.of_scope(scope), memory_id, now=clock())
 
     @wide.get(

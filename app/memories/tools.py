@@ -20,7 +20,7 @@ from app.memories.queries import KIND, Choice
 from app.memories.remember import NAME
 
 FACT = "fact"
-"""The kind of the statements that are facts; the log of a day has them, too."""
+"""The kind of statements that are facts; `memory_log` lists them, too."""
 
 
 _GO_ON = "Go on with the story; do not mention it."

@@ -34,11 +34,11 @@ async def backfill(
 ) -> Backfilled:
     """Form batches of the messages of a range (inclusive) that no batch covers, and schedule their memos.
 
-    The current settings apply. `last_seq` None is the end of the line. The messages from the open batch on are left
-    out, because they get their memo in any case.
+    The current settings apply. If `last_seq` is None, the range goes to the end of the line. The messages of the open
+    batch are left out, because appends will fill it.
 
-    If every message that can be summarised has its batch, there are no new batches. Raises ChatNotFound, and MemosOff
-    if the chat's memos are switched off.
+    If every eligible message is in a batch already, there are no new batches. Raises ChatNotFound, and MemosOff if the
+    chat's memos are switched off.
     """
     head = await lock_head(db_session, ref)
     settings = MemoSettings.of(head.settings)

@@ -1,5 +1,7 @@
 """Batches: the ranges of messages that memos cover. Pure.
 
+A message is eligible if memories may be made from it (`app/chats/eligibility.py`).
+
 A batch is formed once, by the append that fills it, or by a backfill. A batch that an append fills extends from the
 seq after the previous batch to its last eligible message. It keeps the size and the filters that it was opened with:
 changed settings apply to later batches.

@@ -33,9 +33,9 @@ async def list_book(
 async def write_person_memo(
     db_session: DbSession, ref: ChatRef, *, text: str, after_seq: int | None, now: datetime
 ) -> UUID:
-    """Insert a memo that covers no messages and return its id. Raises ChatNotFound, Invalid if a seq is past the head.
+    """Insert a memo that covers no messages and return its id. The memo is ready at once; no model is called.
 
-    The memo is ready at once; no model is called.
+    Raises ChatNotFound, and Invalid if `after_seq` is after the newest message.
     """
     head = await lock_head(db_session, ref)
     at_seq = head.head_seq if after_seq is None else after_seq

@@ -87,10 +87,10 @@ async def list_reaching(db_session: DbSession, chat_key: UUID, line_id: UUID, fr
 
 
 async def delete_batches(
-    db_session: DbSession, chat_key: UUID, line_id: UUID, memo_ids: Sequence[UUID], *, head_place: int
+    db_session: DbSession, chat_key: UUID, line_id: UUID, memo_ids: Sequence[UUID], *, end_sort_key: int
 ) -> None:
-    """Delete batches. A memo that a person edited is kept: it loses its batch and moves to `head_place`."""
-    await db_session.raw.execute(_KEEP_WRITTEN, chat_key, line_id, list(memo_ids), head_place)
+    """Delete batches. A memo that a person edited is kept: it loses its batch and gets the sort key `end_sort_key`."""
+    await db_session.raw.execute(_KEEP_WRITTEN, chat_key, line_id, list(memo_ids), end_sort_key)
     await db_session.raw.execute(_DELETE_BATCHES, chat_key, line_id, list(memo_ids))
 
 
@@ -112,6 +112,6 @@ async def count_book(db_session: DbSession, chat_key: UUID, line_id: UUID) -> in
     return count
 
 
-async def move_written(db_session: DbSession, chat_key: UUID, line_id: UUID, *, head_place: int) -> None:
-    """Move memos without a batch that come after `head_place` to `head_place`."""
-    await db_session.raw.execute(_MOVE_WRITTEN, chat_key, line_id, head_place)
+async def move_written(db_session: DbSession, chat_key: UUID, line_id: UUID, *, end_sort_key: int) -> None:
+    """Lower the sort keys of memos without a batch to at most `end_sort_key`."""
+    await db_session.raw.execute(_MOVE_WRITTEN, chat_key, line_id, end_sort_key)

@@ -106,20 +106,21 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Delete the batches from the truncation on; reopen the one that it cuts through, which fills again from its start.
+    """Delete the batches that end after the new end of the line. Reopen the one that contains the new end, if any.
 
-    Memos that a person wrote or edited are kept: they move to the new head of the line.
+    The reopened batch is counted again from its first message. Memos that a person wrote or edited are kept: they move
+    to the new end of the line.
     """
     head, from_seq = event.head, event.from_seq
     line = head.line
-    head_place = 2 * (from_seq - 1) + 1
+    end_sort_key = 2 * (from_seq - 1) + 1
     reaching = await change_queries.list_reaching(db_session, *line, from_seq)
     if reaching:
         memo_ids = [row["memo_id"] for row in reaching]
         keys = [str(memo_id) for memo_id in memo_ids]
         await unschedule(db_session, head, NAME, keys)
-        await change_queries.delete_batches(db_session, *line, memo_ids, head_place=head_place)
-    await change_queries.move_written(db_session, *line, head_place=head_place)
+        await change_queries.delete_batches(db_session, *line, memo_ids, end_sort_key=end_sort_key)
+    await change_queries.move_written(db_session, *line, end_sort_key=end_sort_key)
     head.memo_count = await change_queries.count_book(db_session, *line)
     stored = head.cursors.get(NAME)
     if reaching and reaching[0]["first_seq"] < from_seq:

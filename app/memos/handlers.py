@@ -1,4 +1,8 @@
-"""Handles appends and cuts, and stores the memo window; `changes.py` handles changed messages."""
+"""Handles appends and cuts, and stores the memo window; `changes.py` handles changed messages.
+
+The history in a context begins at the anchor, a seq, and a cut moves the anchor. The window is the memos of batches
+before the history that go into the prompt. A gap is a range before the anchor whose memo is missing.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -77,7 +81,7 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
 
 
 async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
-    """Return the window from the tables: the last memos that begin before the anchor, the pinned ones, and the gaps."""
+    """Return the window, read from the tables: the last memos that begin before the anchor, pinned ones, and gaps."""
     settings = MemoSettings.of(head.settings)
     line, anchor_seq = head.line, head.anchor_seq
     memos = await queries.list_window(

@@ -28,7 +28,7 @@ _MESSAGES_BEFORE = 2
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The current messages of a batch, and their hash."""
+    """The eligible messages of a batch as they are now, their hash, and what helps to summarise them."""
 
     batch: Sequence[Utterance]
     history: Sequence[Utterance]

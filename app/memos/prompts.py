@@ -1,7 +1,7 @@
 """The prompt for memos. `docs/prompts.md` explains why each part is there.
 
-Messages are quoted as data: one JSON object per line. Line breaks and opening tags in it are escaped, so no message
-can end the quotation.
+Messages are quoted as data: one JSON object per line. Line breaks and opening tags in messages are escaped, so no
+message can end the quotation.
 """
 
 from collections.abc import Callable, Mapping, Sequence

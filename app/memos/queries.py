@@ -227,7 +227,10 @@ async def list_before(
 async def list_eligible_before(
     connection: Connection, chat_key: UUID, line_id: UUID, *, before_seq: int, limit: int, filters: Filters
 ) -> list[asyncpg.Record]:
-    """Return the last `limit` messages before a seq that `filters` let pass, in order. The search is limited."""
+    """Return the last `limit` messages before a seq that are eligible by `filters`, in order.
+
+    Only the last `_LOOKED_BACK` seqs are searched.
+    """
     stored = orjson.dumps(filters.to_json()).decode()
     rows = await connection.fetch(_ELIGIBLE_BEFORE, chat_key, line_id, before_seq, limit, stored, _LOOKED_BACK)
     return rows[::-1]

@@ -15,9 +15,8 @@ _STAMP = re.compile(r"\[\d\d/\d\d \d\d:\d\d\] ", re.ASCII)
 def drop_echo(head: Head, role: str, name: str | None, content: str) -> str:
     """Return the text of a message without a stamp at its beginning that imitates the service's.
 
-    It is dropped only from an assistant's message, with a current or former
-    name of its speaker, in a chat with inline timestamps, and if a
-    text follows it.
+    The stamp is dropped only in a chat with inline timestamps, from an assistant's message, if the stamp has a current
+    or former name of the message's speaker and a text follows it.
     """
     if role != "assistant" or head.settings.timestamps != "inline" or not (stamp := _STAMP.match(content)):
         return content

@@ -1,8 +1,8 @@
 """Operations that change messages: edit, exclude, pin, hide, delete, cut off the end.
 
-They lose no text: an edit keeps the former text as a revision, and a delete keeps the row as a tombstone. If memory
-depends on the change, the counts in the head are updated and an event is deferred, so that the memory is updated in the
-same transaction.
+They lose no text: an edit keeps the former text as a revision, and a delete keeps the row as a tombstone. If memories
+depend on the change, the counts in the head (columns of the line's row) are updated, and an event is deferred. Its
+handlers update the memories in the same transaction.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -26,7 +26,7 @@ from app.messages.service import count_said
 async def edit_message(
     db_session: DbSession, ref: ChatRef, message_id: str, given: Mapping[str, Any], *, now: datetime
 ) -> Message:
-    """Change the fields of a message in `given`: content, excluded, pinned, hidden, metadata; None is the default.
+    """Change the fields of a message in `given`: content, excluded, pinned, hidden, metadata; None resets a field.
 
     Raises MessageNotFound, also for a deleted message, and Invalid for an empty text without a tool call.
     """
@@ -40,7 +40,7 @@ async def edit_message(
                 errors=[{"loc": ["body", "content"], "msg": "may be empty only when tool_calls is set"}],
             )
         await keep_revision(db_session, message, now)
-        say(head, message, content)
+        set_content(head, message, content)
         message.edited_at = now
         note_texts(db_session, head, [(message_id, content)], now)
     if "hidden" in given:
@@ -64,7 +64,7 @@ async def delete_message(db_session: DbSession, ref: ChatRef, message_id: str, *
 
 
 async def cut_off_end(db_session: DbSession, ref: ChatRef, from_seq: int, *, now: datetime) -> None:
-    """Soft-delete the messages from `from_seq` on; beyond the head this does nothing. Raises ChatNotFound."""
+    """Soft-delete the messages from `from_seq` on, if there are any. Raises ChatNotFound."""
     head = await lock_head(db_session, ref)
     if from_seq > head.head_seq:
         record_nothing(db_session, head.line)
@@ -148,7 +148,7 @@ async def keep_revision(db_session: DbSession, message: Message, now: datetime) 
     )
 
 
-def say(head: Head, message: Message, content: str) -> None:
+def set_content(head: Head, message: Message, content: str) -> None:
     """Set the content of a message and the columns computed from it."""
     message.content = content
     message.tokens = count_said(content, calls=bool(message.tool_calls))
@@ -177,10 +177,10 @@ def note_texts(db_session: DbSession, head: Head, texts: Sequence[tuple[str, str
 def record_changes(
     db_session: DbSession, head: Head, pairs: Sequence[Pair], now: datetime, *, redated: Collection[int] = ()
 ) -> None:
-    """Count changes into the head and defer `MessagesChanged`.
+    """Update the counts in the head and defer `MessagesChanged`. A pair is a message before and after its change.
 
-    Pairs of two equal messages are ignored, except for those of the seqs `redated`: caches contain dates, and the times
-    of these messages have changed.
+    Pairs of two equal messages are ignored, except at the seqs `redated`: the times of these messages have changed, and
+    caches contain dates.
     """
     changed = [(before, after) for before, after in pairs if before != after or after.seq in redated]
     if changed:

@@ -1,4 +1,7 @@
-"""Appends the messages of a file to a new chat, and stores what their lines had beside them."""
+"""Appends the messages of a file to a new chat, and stores the extra data of the file.
+
+Extra data is the parts of a file's lines for which the service has no fields. An export in the same format contains it.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -29,7 +32,7 @@ _ADD_SOURCES = """
 
 
 class Marked(NamedTuple):
-    """A message to append, whose `excluded` and `hidden_by` are as given, with its other marks."""
+    """A message to append, with marks that `NewMessage` lacks. `excluded` and `hidden_by` of `message` count, too."""
 
     message: NewMessage
     pinned: bool = False
@@ -37,10 +40,10 @@ class Marked(NamedTuple):
 
 
 class SourceRow(NamedTuple):
-    """What a line of a file had beside what is stored, as JSON.
+    """The extra data of a line of a file, as JSON.
 
-    `number` is 0 for the message at `seq`, and counts the lines after it that are no messages. At seq 0, it is 0 for
-    the header.
+    `number` is 0 for the line of the message at `seq`. The lines after it that are not messages have the numbers from 1
+    on. At seq 0, the header has the number 0.
     """
 
     seq: int
@@ -73,6 +76,6 @@ async def append_marked(db_session: DbSession, head: Head, given: Sequence[Marke
 
 
 async def add_sources(db_session: DbSession, head: Head, rows: Sequence[SourceRow]) -> None:
-    """Store what lines of a file had beside what is stored."""
+    """Store the extra data of lines of a file."""
     if rows:
         await db_session.raw.execute(_ADD_SOURCES, *head.line, *zip(*rows, strict=True))

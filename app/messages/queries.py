@@ -49,11 +49,11 @@ _SELECT_SWIPES = f"""
 
 
 async def insert_messages(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> list[asyncpg.Record]:
-    """Insert those of `messages` whose ids are new, in order, after the head.
+    """Insert the messages whose ids are new, in order, after the newest message of the line.
 
     Return a row for each message that was inserted or is known. `same` is null for an inserted one. For a known one,
-    `same` is whether it has the given identity, and the row has its current text; a tombstone has no role. If one has
-    another identity, nothing is inserted.
+    `same` is whether it was appended with the same identity (the hash of role and text). Its row has its current text;
+    a deleted message has no role. If any known message has another identity, nothing is inserted.
     """
     return await db_session.raw.fetch(
         APPEND,

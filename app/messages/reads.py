@@ -1,4 +1,7 @@
-"""Read the messages of a line. All reads that several packages share are here."""
+"""Reads the messages of a line, for all packages that need them.
+
+Messages from the anchor on are sent word for word in contexts. Scenes can hide messages from contexts (auto-hide).
+"""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -76,7 +79,7 @@ _NEWEST_SUMMARISABLE = f"{_SHAPE_OF_ALL} AND {IS_SENT_OR_SCENE_HIDDEN} ORDER BY 
 _NEWEST_SHAPE = _SHAPE + " ORDER BY seq DESC LIMIT $3"
 
 
-# The length of a text that is stored apart is known without reading it.
+# PostgreSQL knows the length of a long text, which it stores out of line, without reading the text.
 _SIZES = """
     SELECT octet_length(m.content) + coalesce(pg_column_size(m.tool_calls), 0) + (
         SELECT coalesce(sum(octet_length(s.content)), 0)::bigint FROM swipes s
@@ -113,8 +116,8 @@ async def list_sent_after(
 async def find_in_sight(db_session: DbSession, head: Head, from_seq: int) -> int | None:
     """Return the seq of the first message from `from_seq` on that scenes do not hide.
 
-    Return None if no message from `from_seq` on comes before it, because then nothing is to be skipped. Return the seq
-    after the head if scenes hide all messages.
+    Return None if it is the very first message from `from_seq` on, because then nothing is to be skipped. Return the
+    seq after the newest message if scenes hide all of them.
     """
     found: int | None = await db_session.raw.fetchval(_IN_SIGHT, *head.line, from_seq, head.head_seq + 1)
     return found

@@ -1,7 +1,8 @@
 """Operations on messages: append them, list a page, get one.
 
-An append is one transaction of three statements: lock the chat (creating it if it is missing), insert the new messages,
-write the head. It defers `MessagesAppended`, whose follower runs before the commit.
+An append is one transaction. Its own statements are three: lock the chat (creating it if it is missing), insert the new
+messages, write the head (the columns of the line's row that change). It defers `MessagesAppended`; the handlers of that
+event run before the commit, and can add statements.
 """
 
 import asyncio
@@ -56,9 +57,8 @@ async def append_messages(
 ) -> Appended:
     """Append messages, creating the chat if it is missing; existing messages do not change, and get no swipes.
 
-    A former name of a character is stored as its current name.
-    Raises MessageIdTaken, naming the ids, if one was appended before with another role or text; then nothing is
-    appended.
+    A former name of a character is stored as its current name. If an id was appended before with another role or text,
+    nothing is appended: raises MessageIdTaken, which names these ids.
     """
     messages = await make_messages(given, now)
     head, created = await lock_or_create(db_session, ref, now)
@@ -135,8 +135,8 @@ async def list_revisions(
 ) -> tuple[Sequence[Revision], bool]:
     """Return a page of the revisions of a message, newest first, and whether older ones follow it.
 
-    Only those before the number `before`, if it is given. The page has at most MAX_PAGE_BYTES of text, but at least one
-    revision.
+    With `before`, only revisions with lower numbers are returned. The page has at most MAX_PAGE_BYTES of text, but at
+    least one revision.
     """
     place = (message.chat_key, message.line_id, message.seq)
     sizes = await change_queries.list_revision_sizes(db_session, *place, before=before, limit=limit + 1)

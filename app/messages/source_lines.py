@@ -1,4 +1,4 @@
-"""Reads what the lines of imported files had beside what is stored, page by page."""
+"""Reads the extra data of imported files page by page: parts of their lines for which the service has no fields."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -10,7 +10,7 @@ from app.kit.paging import MAX_PAGE_BYTES, count_fitting
 
 _AFTER = "chat_key = $1 AND line_id = $2 AND (seq, number) > ($3, $4)"
 
-# The length of a text that is stored apart is known without reading it.
+# PostgreSQL knows the length of a long text, which it stores out of line, without reading the text.
 _SIZES = f"""
     SELECT octet_length(source) AS bytes FROM source_lines WHERE {_AFTER} ORDER BY seq, number LIMIT $5"""  # noqa: S608
 

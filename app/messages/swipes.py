@@ -14,7 +14,7 @@ from app.chats.revision import record_nothing
 from app.kit.db import DbSession
 from app.messages import change_queries
 from app.messages.echoes import drop_echo
-from app.messages.editing import as_range, lock_message, note_texts, save_message, say
+from app.messages.editing import as_range, lock_message, note_texts, save_message, set_content
 from app.messages.schemas import MAX_SWIPES
 
 
@@ -26,7 +26,7 @@ async def add_swipe(db_session: DbSession, ref: ChatRef, message_id: str, conten
     check_swipes(message_id, swipe_index)
     _put_aside(db_session, message)
     message.selected_swipe = swipe_index
-    say(head, message, drop_echo(head, message.role, message.name, content))
+    set_content(head, message, drop_echo(head, message.role, message.name, content))
     note_texts(db_session, head, [(message_id, message.content)], now)
     await save_message(db_session, head, before, message, now)
     return message
@@ -49,7 +49,7 @@ async def select_swipe(db_session: DbSession, ref: ChatRef, message_id: str, ind
     _put_aside(db_session, message)
     await db_session.delete(wanted)
     message.selected_swipe = index
-    say(head, message, wanted.content)
+    set_content(head, message, wanted.content)
     await save_message(db_session, head, before, message, now)
     return message
 

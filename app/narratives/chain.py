@@ -1,8 +1,13 @@
 """The chain of versions that the current version was built on, and which of them are valid. Pure.
 
-A version folds one step into its base version, so a stale step invalidates its version and those built on it, up to the
-next version that a person wrote. A person's version is always valid, and so are the versions folded onto it while their
-own steps are not stale. A narrative is rebuilt from its latest valid version; earlier versions are not made again.
+A narrative is a text that grows: the summary, the running recap, or the folded part of a diary. Each version folds one
+*step*, a range of new material, into the text of its *base* version. Material is counted in *units*: seqs of messages,
+or numbers of diary entries. A step is stale if its material has changed since it was folded. A stale step invalidates
+its version and those built on it, up to the next version that a person wrote. A person's version is always valid, and
+so are the versions folded onto it while their own steps are not stale. A narrative is rebuilt from its latest valid
+version; earlier versions are not made again.
+
+A *kept text* is a part of a version that a person wrote and that folds do not change. Later versions contain it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,11 +23,11 @@ class Link(NamedTuple):
         version: Its number.
         base_version: The version that its step was folded into; None for the first.
         first_unit: The first unit of its own step: a message seq, or the number of a diary entry.
-        last_unit: The last unit of its own step (inclusive), which is also the last that the version covers.
+        last_unit: The last unit of its own step (inclusive), which is also the last unit that the version covers.
         origin: `model`, `extractive` or `person`.
         is_fresh: Whether the source of its own step is unchanged.
         deleted: Whether a person deleted it. Versions folded onto it can still be valid.
-        has_kept: Whether it has a text that a person wrote to be kept.
+        has_kept: Whether it has a kept text.
 
     """
 
@@ -42,7 +47,7 @@ class Link(NamedTuple):
 
     @property
     def is_kept(self) -> bool:
-        """Whether a person wrote this version to be kept. Its own `text` is empty; folds add later versions."""
+        """Whether it is the version in which a person wrote the kept text; its own `text` is then empty."""
         return self.has_kept and self.origin == "person"
 
 
@@ -59,10 +64,10 @@ class Chain:
 
     @cached_property
     def _valid(self) -> list[bool]:
-        true: list[bool] = []
+        valid: list[bool] = []
         for link in self.links:
-            true.append(link.origin == "person" or (link.is_fresh and (not true or true[-1])))
-        return true
+            valid.append(link.origin == "person" or (link.is_fresh and (not valid or valid[-1])))
+        return valid
 
     def latest_valid(self, before: int | None = None, *, by_person: bool = False) -> Link | None:
         """Return the latest valid version that is not deleted, or None.
@@ -81,7 +86,8 @@ class Chain:
     def latest_usable(self, before: int, *, by_person: bool = False) -> Link | None:
         """Return the latest valid version that a context may contain if the history begins at `before`, or None.
 
-        It ends before the history, or is a text that a person wrote to be kept: contexts contain that at once.
+        It ends before the history, or is the version in which a person wrote a kept text: contexts contain that at
+        once.
         """
         links = self._newest_valid(by_person)
         return next((link for link in links if link.last_unit < before or link.is_kept), None)
@@ -104,7 +110,7 @@ class Chain:
         return link.last_unit if link else 0
 
     def is_stale(self, version: int) -> bool:
-        """Return whether a version covers material that has changed. A person's version can be stale, but is kept.
+        """Return whether a version covers material that has changed. A person's version can be stale, but stays valid.
 
         Raises KeyError for a version that is not in the chain.
         """
@@ -123,6 +129,6 @@ class Chain:
         """Return the versions that a fold into `base` replaces: the later ones that are no longer valid."""
         return [
             link.version
-            for link, true in zip(self.links, self._valid, strict=True)
-            if not true and (base is None or link.version > base.version)
+            for link, valid in zip(self.links, self._valid, strict=True)
+            if not valid and (base is None or link.version > base.version)
         ]

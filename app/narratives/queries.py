@@ -1,4 +1,4 @@
-"""SQL of narratives."""
+"""SQL of narratives; `chain.py` explains versions, steps and units."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,8 +22,8 @@ _FIRST_STALE = f"""
     SELECT min(v.last_unit) FROM narrative_versions v
     WHERE {_OF} AND v.source_hash <> v.current_hash AND v.origin <> 'person'"""  # noqa: S608
 
-# From the current version back to the first one that ends before $5 and before every stale step. No step up to its end
-# is stale, so it is valid and the query need not go back any further.
+# From the current version back to a version that is not deleted and ends before $5 and before every stale step. No step
+# up to its end is stale, so it is valid, and the query need not go back any further.
 _CHAIN = f"""
     WITH RECURSIVE back (until) AS (
         SELECT least($5::int, ({_FIRST_STALE}))
@@ -161,7 +161,7 @@ async def list_versions(
 
 
 async def list_links_between(db_session: DbSession, key: Key, versions: Sequence[int]) -> list[Link]:
-    """Return the versions with these numbers and the versions they were built on, back to before any stale step."""
+    """Return the versions with these numbers and the versions they were built on, back to one before any stale step."""
     rows = await db_session.raw.fetch(
         f"""
         WITH RECURSIVE back (until) AS ({_FIRST_STALE}), chain AS (
@@ -227,13 +227,13 @@ async def update_hashes(
 
 
 async def truncate(db_session: DbSession, key: Key, from_unit: int, begins_seq: int) -> None:
-    """Delete the service's versions that end at or after `from_unit`, and shorten a person's to end before it."""
+    """Delete versions of the service that end at or after `from_unit`; shorten those of people to end before it."""
     await db_session.raw.execute(_DELETE_REACHING, *key, from_unit)
     await db_session.raw.execute(_CLIP_WRITTEN, *key, from_unit, begins_seq)
 
 
 async def rename(db_session: DbSession, key: Key, subject: str) -> bool:
-    """Move all versions to another subject, unless that has versions; return whether any were moved."""
+    """Move all versions to `subject`, unless it has versions already; return whether any were moved."""
     return bool(await db_session.raw.fetch(_RENAME, *key, subject))
 
 

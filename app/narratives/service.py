@@ -1,4 +1,8 @@
-"""Operations on narratives. Each function runs within the caller's unit of work."""
+"""Operations on narratives: texts that grow, such as the summary. Each runs within the caller's unit of work.
+
+A version of a narrative folds a step, a range of material, into an earlier version, its base (`chain.py`). A step is
+stored with the hash of the material that it was made from, and with the hash of that material as it is now.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +38,7 @@ NO_SOURCE = range_hash([])
 
 @dataclass(frozen=True, slots=True)
 class Narrative:
-    """Identifies a narrative of a line: `summary`, `recap` or `diary`, and the subject if a line has several."""
+    """Identifies a narrative of a line: `summary`, `recap` or `diary`. The subject of a diary is its character."""
 
     layer: str
     subject: str = ""
@@ -42,7 +46,7 @@ class Narrative:
 
 @dataclass(frozen=True, slots=True)
 class FoldDraft:
-    """The result of a fold: the whole new text. A text by a person may have a kept part, which is before `text`."""
+    """The result of a fold, or a person's text: `text` is the whole new text; folds do not change `kept_text`."""
 
     text: str
     origin: Literal["model", "extractive", "person"]
@@ -185,8 +189,8 @@ async def write_version(
     """Store a person's text as a new version in place of the latest valid one, make it current and return its number.
 
     It covers the same material as the version that it replaces. If there is no valid version, it covers nothing, and
-    later folds add everything to it. With `keep`, it is the kept text of this version and of those folded onto it, and
-    every copy of the line includes it. `edited` is whether the text once replaced a text of the service.
+    later folds add everything to it. With `keep`, the text becomes the `kept_text` of this version and of those folded
+    onto it, and every copy of the line includes it. `edited` is whether the text once replaced a text of the service.
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative)
@@ -194,9 +198,9 @@ async def write_version(
     number = await queries.next_version(db_session, key)
     await queries.set_current(db_session, key, None)
     await queries.delete_with_descendants(db_session, key, chain.superseded_by(former))
-    places = (former.first_unit, former.last_unit) if former else (1, 0)
+    units = (former.first_unit, former.last_unit) if former else (1, 0)
     draft = FoldDraft("", "person", kept_text=text) if keep else FoldDraft(text, "person")
-    version = _version(key, number, draft, former.base_version if former else None, places, begins_seq, now)
+    version = _version(key, number, draft, former.base_version if former else None, units, begins_seq, now)
     version.source_hash = version.current_hash = NO_SOURCE
     version.edited = edited
     if former:
@@ -252,9 +256,10 @@ async def reset_current(db_session: DbSession, line: Line, narrative: Narrative)
 async def truncate(db_session: DbSession, line: Line, narrative: Narrative, from_unit: int, *, begins_seq: int) -> None:
     """Remove coverage of `from_unit` and everything after it.
 
-    Of the versions that end there or later, those of the service are deleted, and a person's that are soft-deleted.
-    A person's other versions are shortened to end before `from_unit`, and their `begins_seq` is lowered to at most the
-    given one. The last remaining version of the chain becomes current; if there is none, the highest remaining one.
+    Versions that end at `from_unit` or later are deleted if the service wrote them, or if they are soft-deleted. The
+    other versions of people are shortened to end before `from_unit`, and their `begins_seq` is lowered to at most the
+    given one. Then the last remaining version of the chain becomes current. If none of the chain remains, the remaining
+    version with the highest number becomes current.
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative, from_unit=from_unit)
@@ -302,7 +307,7 @@ async def carry_over_edits(
 async def list_steps(
     db_session: DbSession, line: Line, layer: str, first_unit: int, last_unit: int, *, subject: str | None = None
 ) -> list[Step]:
-    """Return the steps that overlap the range (inclusive)."""
+    """Return the steps of all versions, also of earlier ones, that overlap the range of units (inclusive)."""
     rows = await queries.list_steps(db_session, *line, layer, first_unit, last_unit, subject)
     return [
         Step(
@@ -353,7 +358,7 @@ def _version(
     number: int,
     draft: FoldDraft,
     base_version: int | None,
-    places: tuple[int, int],
+    units: tuple[int, int],
     begins_seq: int,
     now: datetime,
 ) -> NarrativeVersion:
@@ -366,8 +371,8 @@ def _version(
         version=number,
         base_version=base_version,
         begins_seq=begins_seq,
-        first_unit=places[0],
-        last_unit=places[1],
+        first_unit=units[0],
+        last_unit=units[1],
         origin=draft.origin,
         kept_text=draft.kept_text,
         text=draft.text,

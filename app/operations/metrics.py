@@ -51,14 +51,15 @@ def write_metrics(
     Args:
         usage: Rows of `list_usage_ever`, with the tokens of the current month.
         work: Rows of `count_work`.
-        layers: Layers to report even if they have no work, because a series that comes and goes looks like a fault.
+        layers: Layers to report even if they have no work, because a time series that comes and goes looks like a
+            fault.
         limits: The token limits; due work of a tenant that has reached its limit is reported as held.
         workers: The number of running workers.
         lateness_s: For how many seconds the oldest ripe work has waited for a worker.
         version: The version of the service.
         gate: The counts of requests of this process that waited for a chat or a connection.
         waiting: How many of them wait now.
-        rate_limited: Requests that this process refused because of a rate limit.
+        rate_limited: How many requests this process refused because of a rate limit.
 
     """
     month_tokens: Counter[str] = Counter()

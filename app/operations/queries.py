@@ -1,8 +1,8 @@
 """SQL of background work, of one tenant or of all.
 
 A caller sees the work of its tenant. A token limited to a user sees the work of that user and of the user's chats; a
-token limited to a chat sees the work of that chat. Parked work, on lines that are not current, is not visible and
-cannot be retried.
+token limited to a chat sees the work of that chat. Parked work, which is kept back because its line is not current, is
+not visible and cannot be retried.
 """
 
 from collections.abc import Sequence
@@ -159,7 +159,7 @@ def _has_status(status: Status) -> ColumnElement[bool]:
 
 
 def _due_from(now: datetime) -> dict[str, Any]:
-    """Return the values that reset an item to the state of one that is first scheduled now."""
+    """Return the values with which an item is due now, and its attempts and refused answers count from zero."""
     return {
         "failed_at": None,
         "attempts": 0,

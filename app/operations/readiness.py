@@ -1,7 +1,7 @@
 """Checks whether the service can serve requests, and whether memories are being made.
 
-The answer has to arrive even if the database is frozen. So the checks have a time limit, and a check that exceeds it is
-cancelled but not awaited.
+The answer has to arrive even if the database does not respond. So the checks have a time limit, and a check that
+exceeds it is cancelled but not awaited.
 """
 
 import asyncio
@@ -51,7 +51,10 @@ class DatabaseReport:
 
 
 async def check_database(database: Database, *, now: datetime, limits: TokenLimits) -> DatabaseReport:
-    """Return the report; `down` if the database does not answer within `CHECK_S`, `busy` if no connection is free."""
+    """Return the report. Its state is `busy` if too many requests wait for a connection already.
+
+    It is `down` if the database does not answer, or no connection becomes free, within `CHECK_S`.
+    """
     report = await _within(_ask(database, now, limits), CHECK_S)
     if report is None:
         return DatabaseReport("down")
@@ -68,7 +71,7 @@ class DatabaseChecks:
         self._running: asyncio.Task[DatabaseReport] | None = None
 
     async def report(self, database: Database, *, now: datetime, limits: TokenLimits) -> DatabaseReport:
-        """Return what `check_database` returns."""
+        """Return the result of `check_database`, or of the check that is already running."""
         if self._running is None or self._running.done():
             # In a context of its own: the check goes on if the client of this request disconnects.
             check = check_database(database, now=now, limits=limits)

@@ -1,8 +1,8 @@
 """Checks whether a database is migrated, by reading the migration files.
 
-Alembic is not used because it takes too much memory for an API that never migrates. A revision that no migration
-follows is either the newest one or that of a later version. Both are accepted, so an older
-version does not report a newer schema as not migrated. Whether it can use that schema is not checked.
+Alembic is not used because it takes too much memory for an API that never migrates. A revision that no migration in
+this version follows is either the newest one, or a revision of a later version. Both are accepted, so an older version
+does not report a newer schema as not migrated. Whether it can use that schema is not checked.
 """
 
 import ast

@@ -5,11 +5,14 @@ waits here, in memory: for its turn in the chat, then for a connection.
 
 - A chat has one turn: of all requests that change the chat, only the one that has the turn holds a connection. Turns
   are FIFO.
-- With 2 or more connections, requests that change chats never hold all of them, and those of one tenant at most half.
-- With 4 or more connections, a single tenant never holds all of them, so its load alone never keeps the requests of
-  another tenant waiting for one.
+- With 2 or more connections, requests that change chats never hold all of them. Requests of one tenant that change
+  chats hold at most half of them.
+- With 4 or more connections, a single tenant never holds all of them. So the load of one tenant alone never makes the
+  requests of another tenant wait.
 - A free connection goes to the tenant that holds the fewest; tenants that hold equally many get one in turn. Requests
-  of one tenant are FIFO, except that reads overtake writes that have to wait because of these limits.
+  of one tenant are FIFO, except that reads (requests that change no chat) overtake writes that have to wait because of
+  these limits.
+- Requests of the service itself have no tenant. Only the number of connections limits how many they hold.
 
 The number of waiting requests is limited per chat, per tenant and in total; see `WaitLimits`.
 """
@@ -26,7 +29,7 @@ MAX_WAITING: Final = 4_096
 
 
 class Phase(Enum):
-    """The state of a ticket."""
+    """The state of a ticket; in TURN and CONNECTION it waits for its turn in a chat, or for a connection."""
 
     NEW = "new"
     TURN = "turn"
@@ -151,7 +154,7 @@ class Admission:
         return self._all_waiting
 
     def ask(self, ticket: Ticket) -> bool:
-        """Return whether the ticket holds a connection at once; otherwise it waits. Raises Refused."""
+        """Give the ticket a connection, or let it wait; return whether it has one. Raises Refused."""
         chat = ticket.chat
         if chat is not None:
             queue = self._turns.get(chat)
@@ -198,7 +201,7 @@ class Admission:
             del self._turns[chat]
 
     def _grant(self) -> Iterator[Ticket]:
-        """Let waiting tickets hold connections until none of them can."""
+        """Give connections to waiting tickets, and yield these tickets, until no other ticket can get one."""
         while (ticket := self._next()) is not None:
             self._dequeue(ticket)
             self._grants += 1

@@ -1,8 +1,8 @@
 """Notices that the client of a request disconnects while the request waits.
 
-A server does not cancel the handler of a request whose client has disconnected: the handler is only informed if it
-receives further ASGI messages. The watch receives them instead of the handler, and keeps those with parts of the body
-until the handler asks for them.
+An ASGI server does not cancel the handler of a request whose client has disconnected: the handler only learns of it by
+receiving further ASGI messages. The watch receives these messages instead of the handler, and keeps them until the
+handler asks for them.
 """
 
 import asyncio
@@ -15,7 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_KEPT_BYTES = 64 * 1024
-"""The watch ends after this much of an unread body; the disconnect of such a client is not noticed."""
+"""The watch receives at most this much of an unread body. After that, it does not notice that the client
+disconnects."""
 
 _client: ContextVar["Client | None"] = ContextVar("client", default=None)
 

@@ -15,13 +15,14 @@ from app.kit.gate.admission import Admission, Phase, Reason, Refused, Room, Tick
 from app.kit.gate.client_watch import until_client_is_gone
 
 TURN_S: Final = 3.0
-"""How long a request waits for its turn in a chat: as long as PostgreSQL lets it wait for the chat's row."""
+"""How long a request that changes a chat waits, for its turn and then a connection: as long as for a lock in
+PostgreSQL."""
 
 CONNECTION_S: Final = 10.0
 """How long a request that changes no chat waits for a connection."""
 
 SOON_S: Final = 0.05
-"""How long a request waits before its client is watched. A watch takes about a tenth of the time of a context."""
+"""How long a request waits before its client is watched; watching costs about a tenth of the time of a context."""
 
 _REFUSALS: Final = {
     Reason.CHAT: "Too many requests are waiting to change this chat; try again.",

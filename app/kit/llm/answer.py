@@ -2,7 +2,7 @@
 
 Every response becomes a `Completion` with text or a `ModelError`. An error is *transient* if the same request may
 succeed later: no connection, a time-out, 408, 429, 5xx. It is not transient if a retry would cost a call and fail
-again: a refused key or request, an answer that is not JSON, has no choices or no text, or in which the model declines.
+again: the key or the request is refused, or the answer is not JSON, has no choices or no text, or declines.
 
 The reasons of errors are fixed texts. They never quote the server, whose messages may contain the prompt or the key.
 """
@@ -125,7 +125,7 @@ def read_answer(body: bytes) -> dict[str, Any]:
         what = "something that is not a JSON object" if body.strip() else "nothing"
         raise ModelError(f"the model server answers {what}", transient=False)
     status = _object(answer.get("error")).get("code")
-    if isinstance(status, int) and 400 <= status <= 599:  # routers send 200 before they know the outcome
+    if isinstance(status, int) and 400 <= status <= 599:  # some proxies send 200 before they know the outcome
         raise refusal(status)
     return answer
 

@@ -27,7 +27,7 @@ class ChatMessage(TypedDict):
 
 
 class LanguageModel(Protocol):
-    """The interface that jobs use: a model client, or one whose calls are counted (`kit/llm/metered.py`)."""
+    """The interface that jobs use: a model client, or a wrapper that counts its calls (`kit/llm/metered.py`)."""
 
     @property
     def context_tokens(self) -> int:
@@ -103,7 +103,7 @@ class ModelClient:
         )
 
     def with_settings(self, settings: RequestSettings) -> "ModelClient":
-        """Return a client that adds `settings` to these. Both share connections and slots; close only this one."""
+        """Return a client whose settings are these and `settings`. It shares connections and slots; do not close it."""
         client = copy(self)
         client.settings = self.settings.merge(settings)
         return client

@@ -1,10 +1,10 @@
-"""What an embedding model answers. Pure."""
+"""The answer of an embedding model. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 Vector = Sequence[float]
-"""A vector of length 1, so that the inner product of two vectors is their cosine."""
+"""A vector of length 1, or all zeros. So the inner product of two vectors is their cosine."""
 
 
 @dataclass(frozen=True, slots=True)

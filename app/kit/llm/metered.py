@@ -15,11 +15,11 @@ from app.kit.usage import MAX_CALL_TOKENS, ModelCall, count_or_warn
 class MeteredModel:
     """A wrapper around a model that counts every completed call, including failed ones.
 
-    A call that the client retries by itself, such as after a 503, counts as one call with its total waiting time.
-    A failed call counts the tokens that the server reports, because an answer without text is billed too. If the server
-    reports none, it counts as zero tokens, so that an outage of the model does not use up the month's limit.
-    A cancelled call, such as when a worker stops, is not counted; it is not an attempt either.
-    If counting fails, a warning is logged and the answer is returned all the same.
+    A call that the client retries by itself, such as after a 503, counts as one call with its total waiting time. A
+    failed call counts the tokens that the server reports, because an answer without text is billed too. If the server
+    reports none, the failed call counts as zero tokens, so that an outage of the model does not use up the month's
+    limit. A call that is cancelled, for example because the worker stops, is not counted. If counting fails, a warning
+    is logged and the answer is returned all the same.
 
     Args:
         model: The model to call.
@@ -59,7 +59,7 @@ class MeteredModel:
         try:
             answer = await self._model.complete(messages, max_tokens=max_tokens, temperature=temperature)
         except ModelError as error:
-            tokens = _told(error.prompt_tokens), _told(error.completion_tokens)
+            tokens = _capped(error.prompt_tokens), _capped(error.completion_tokens)
             await self._count(asked_at, _loop_s() - asked_s, tokens, failed=True)
             raise
         self.has_answered = True
@@ -85,15 +85,15 @@ def _prompt_tokens(messages: Sequence[ChatMessage], answer: Completion) -> int:
     """Return the server's count, or our own if the server returns none, so that limits apply in any case."""
     if answer.prompt_tokens is None:
         return sum(MESSAGE_OVERHEAD_TOKENS + count_tokens(message["content"]) for message in messages)
-    return _told(answer.prompt_tokens)
+    return _capped(answer.prompt_tokens)
 
 
 def _completion_tokens(answer: Completion) -> int:
     """Return the tokens of the answer, counted like those of the prompt."""
-    return count_tokens(answer.text) if answer.completion_tokens is None else _told(answer.completion_tokens)
+    return count_tokens(answer.text) if answer.completion_tokens is None else _capped(answer.completion_tokens)
 
 
-def _told(tokens: int | None) -> int:
+def _capped(tokens: int | None) -> int:
     return min(tokens or 0, MAX_CALL_TOKENS)
 
 

@@ -15,7 +15,7 @@ class RequestSettings:
 
     Attributes:
         model: The model's name.
-        max_tokens: The limit of an answer, in tokens. A model that reasons needs more than its answer is long.
+        max_tokens: The limit of an answer, in tokens. A model that reasons needs more tokens than its answer has.
         temperature: The sampling temperature.
         extra_body: Further parameters of the request, such as `reasoning_effort`.
 

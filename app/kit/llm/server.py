@@ -1,7 +1,7 @@
 """The calls of one path of an OpenAI-compatible server: slots, a time limit, and retries.
 
-A call always ends within its time limit, which covers the connection, every byte of the response, and the waits between
-attempts.
+A call first waits for a slot. From then on it ends within its time limit, which covers the connection, every byte of
+the response, and the waits between attempts.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from app.kit.llm.retry import read_retry_after, wait_before_retry_s
 
 _CONNECT_TIMEOUT_S = 10.0
 
-# A proxy from the environment cannot reach servers on this machine.
+# A proxy that the environment names cannot reach servers on this machine, so requests to them bypass it.
 _DIRECT: dict[str, httpx.AsyncBaseTransport | None] = dict.fromkeys(
     ("all://localhost", "all://127.0.0.1", "all://[::1]")
 )
@@ -93,8 +93,9 @@ class ModelServer:
                 raise ModelError(reason, transient=True) from None
 
     async def post(self, body: dict[str, object]) -> tuple[httpx.Response, bytes]:
-        """Return the response and its body. The body of an error is only read for a 400, which it explains.
+        """Return the response and its body.
 
+        Of error responses, only the body of a 400 is read, because it can name a parameter that the server refuses.
         Raises ModelError if there is no complete response. Its status can be any.
         """
         try:

@@ -1,7 +1,8 @@
 """Writes log records as JSON.
 
 The message of an error can contain a user's text: PostgreSQL quotes the row that violates a constraint, and a parser
-quotes the text that it could not parse. So of an error only its type, its SQLSTATE and its traceback are written.
+quotes the text that it could not parse. So only the type, the SQLSTATE or code, and the traceback of an error are
+written.
 """
 
 import logging
@@ -78,7 +79,7 @@ def _log_exit(kind: type[BaseException], error: BaseException, trace: TracebackT
 
 
 def _log_unraisable(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Log an error that has no caller, as in `__del__`. The representation of the object can contain anything."""
+    """Log an error that has no caller, as in `__del__`. The object is not logged, as its repr can have any text."""
     error = unraisable.exc_value
     log.error(
         "an error could not be raised",
@@ -94,7 +95,7 @@ def _log_thread(raised: threading.ExceptHookArgs) -> None:
 
 
 def _message(record: logging.LogRecord) -> str:
-    """Return the message; of a message of asyncio only the first words, because the others can contain any value."""
+    """Return the message. Of asyncio's messages, return only the first words: the rest can contain any value."""
     text = record.getMessage()
     if record.name != "asyncio" or (words := _WORDS.match(text)) is None:
         return text
