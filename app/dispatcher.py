@@ -1,7 +1,10 @@
 """The worker's loop: polls for ripe work, claims as many items as there are free slots, and runs them.
 
-It polls at its start, when it is woken, when the next item becomes ripe, and at every poll interval. So it works
-without Redis, and items of a worker that was killed are found again.
+A work item is a row for one thing that has to be made. It belongs to an owner: a line of a chat, a user or a tenant. An
+item is *ripe* if its time has come, it has not failed for good, and no worker holds an unexpired lease on it.
+
+The loop polls at its start, when it is woken, when an item has ended, when the next item becomes ripe, and at every
+poll interval. So it works without Redis, and finds the items of a worker that was killed.
 """
 
 import asyncio
@@ -39,22 +42,22 @@ from app.layers.runner import run_job
 log = logging.getLogger(__name__)
 
 AWAY_S = 1.0
-"""Seconds to wait before the next poll while PostgreSQL is unavailable."""
+"""Seconds to wait before the next poll after PostgreSQL could not be reached or returned an error."""
 
 SIGN_OFF_S = 2.0
 """The longest time that a worker spends on deleting its row when it ends."""
 
 RELEASE_S = 5.0
-"""The longest time that a worker spends on releasing its claims when it ends. The others end with their leases."""
+"""The longest time that a worker spends on releasing its claims when it ends. Other claims end with their leases."""
 
 CLOCK_CHECK_S = 10.0
-"""Seconds between two searches for items that wait only because another clock is ahead, or this one was set back."""
+"""Seconds between two searches for items that wait too long: another clock is ahead, or this one was set back."""
 
 PUT_OFF_S = 0.05
-"""Seconds by which a poll is later than the due time of work that was put off: the database's clock may differ."""
+"""Seconds from the time at which put-off work is due to the poll for it: the database's clock may be slower."""
 
 LOST_S = 0.1
-"""Seconds to wait before the next poll if not all items that were found could be claimed, such as locked ones."""
+"""Seconds to wait before the next poll if some items that were found could not be claimed, such as locked ones."""
 
 
 class Dispatcher:
@@ -62,7 +65,8 @@ class Dispatcher:
 
     The due work of a tenant that has used up its monthly tokens is *held*: it stays due, but is not claimed. Items that
     are already running end normally, and other tenants are not affected. The first poll of the next month finds the
-    held work. Requests are not affected, except that a full cut that waits for held work waits until it is forced.
+    held work. Requests work as usual, with one exception: if a full cut of a chat's history waits for held work, the
+    history grows until the cut is forced.
 
     Args:
         ctx: The context that jobs run with.
@@ -146,7 +150,7 @@ class Dispatcher:
         while not self._stopping.is_set():
             self._bell.clear()
             wait_s = await self._poll_or_wait()
-            if self._stopping.is_set():  # a bell that rang before `clear` is lost
+            if self._stopping.is_set():  # `stop` may have set the bell before `clear`
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):  # wait_for would miss a cancellation during a wake-up
@@ -207,12 +211,15 @@ class Dispatcher:
         self._clock_checked_s = time.monotonic()
 
     def _by_last_round(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
-        """Return the owners sorted by the round that last served them, new ones first; else in the order of `found`."""
+        """Return the owners that were not served yet, then the others, the one that was served longest ago first.
+
+        Each call of `_start` is a round. Owners with the same round stay in the order of `found`.
+        """
         self._last_rounds = {ripe.owner: round_ for ripe in found if (round_ := self._last_rounds.get(ripe.owner))}
         return sorted(found, key=lambda ripe: self._last_rounds.get(ripe.owner, 0))
 
     def _share(self, found: Sequence[RipeOwner]) -> dict[Owner, int]:
-        """Return how many items of each owner to claim: tenants share the slots first, then the owners of each."""
+        """Return how many items of each owner to claim: tenants share the slots, owners the slots of their tenant."""
         running: dict[str, Counter[Owner]] = {}
         for claimed in self._running.values():
             running.setdefault(claimed.owner.tenant, Counter())[claimed.owner] += 1
@@ -294,7 +301,7 @@ class Dispatcher:
                         await work_queue.renew(db_session, claims)
 
     async def _keep_reporting(self) -> None:
-        """Report that this worker runs, until cancelled; then sign off."""
+        """Report that this worker runs, until cancelled; then delete the worker's row."""
         try:
             while True:
                 with suppress(Unavailable, asyncpg.PostgresError):

@@ -45,11 +45,10 @@ class Problem(BaseModel):
 
 
 class BodyLimit:
-    """Middleware that answers with a 413 once more than `max_bytes` of the body have been read; it reads no more.
+    """Middleware that stops reading after more than `max_bytes` of a body, and answers with a 413.
 
-    `max_bytes_of` has the limits of single paths.
-    If `Content-Length` exceeds the limit, nothing of the body is read. FastAPI's own limit would answer with plain text
-    and not with a problem document.
+    `max_bytes_of` maps paths to limits of their own. If `Content-Length` exceeds the limit, nothing of the body is
+    read. FastAPI's own limit would answer with plain text and not with a problem document.
     """
 
     def __init__(self, app: ASGIApp, *, max_bytes: int, max_bytes_of: Mapping[str, int]) -> None:
@@ -149,7 +148,7 @@ async def _validation(request: Request, error: Exception) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if error.status_code == 400:  # the body could not be parsed; answered like any other invalid request
+    if error.status_code == 400:  # FastAPI could not parse the body; answer as for any other invalid request
         return problem(
             422,
             code="invalid",
@@ -173,7 +172,7 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 def _list_methods(request: Request) -> list[str]:
-    """Return the methods of all routes with the path of `request`; the framework only names those of the first."""
+    """Return the methods of all routes with the path of `request`; the framework only names those of the first one."""
     routers: Sequence[APIRouter] = getattr(request.app.state, "routers", ())
     routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
     matching = [route for route in routes if route.path_regex.match(request.scope["path"])]
