@@ -1,4 +1,4 @@
-"""SQL of a re-import: reads a whole line, changes many messages at once, copies what belongs to moved messages."""
+"""SQL of a re-import: reads a whole line, changes many messages at once, copies the data of moved messages."""
 
 from collections.abc import Sequence
 from datetime import datetime
