@@ -1,11 +1,9 @@
 """Parses a model's answers: the recap of a scene and the running recap, part by part. Pure.
 
-A recap has three parts under headings: the outcomes (what happened), the threads (what is still open) and the state. A
-state consists of lines `label: value`. Models also write it in groups: a label without a value, such as `Mira:`, with
-deeper lines below it. Parsing removes the groups and puts their names before the labels: `Mira, mood: calm`.
-
-Cheap models vary the headings (level, case, bold, a number before them, another language) and the bullets. Both are
-normalised, so that parsing a parsed recap again changes nothing. `breaks.py` parses where a scene ends.
+A recap has three parts under headings: outcomes (what happened), threads (what is still open) and state (`label: value`
+lines). A group in a state is a label without a value (`Mira:`) with deeper lines below it; parsing puts its name before
+their labels: `Mira, mood: calm`. Cheap models vary the headings (level, case, bold, a number before them, another
+language) and the bullets. Both are normalised, so that parsing a parsed recap again changes nothing.
 """
 
 import json
@@ -214,10 +212,7 @@ def find_state_scene(recap: str) -> str | None:
 
 
 def head_state(recap: str, scene: str | None) -> str:
-    """Return a running recap whose state begins with the line `- scene: …`, the scene that the state belongs to.
-
-    Without a state or a scene, the recap is returned unchanged.
-    """
+    """Return a running recap with the line `- scene: …` first in its state; unchanged without a state or a scene."""
     state = _STATE.search(recap)
     if state is None or scene is None:
         return recap
