@@ -97,7 +97,7 @@ class Dispatcher:
         self._limits = limits
         self._worker_id = worker_id or uuid4()
         self._grace_s = grace_s
-        self._bell = asyncio.Event()
+        self._wake_up = asyncio.Event()
         self._stopping = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claimed] = {}
         self._last_rounds: dict[Owner, int] = {}  # only owners that had ripe work at the last poll
@@ -109,12 +109,12 @@ class Dispatcher:
 
     def wake(self) -> None:
         """Wake the loop, because work may be due."""
-        self._bell.set()
+        self._wake_up.set()
 
     def stop(self) -> None:
         """Make `run` return when all running items have ended, at the latest after the grace time."""
         self._stopping.set()
-        self._bell.set()
+        self._wake_up.set()
 
     async def run(self) -> None:
         """Run until stopped or cancelled, then release the claims of unfinished items."""
@@ -131,7 +131,7 @@ class Dispatcher:
                 for task in others:
                     task.cancel()
         finally:
-            await self._give_back()
+            await self._release_claims()
 
     async def drain(self) -> int:
         """Run items until none is ripe and none that was put off waits; return how many were started."""
@@ -148,13 +148,13 @@ class Dispatcher:
 
     async def _keep_polling(self) -> None:
         while not self._stopping.is_set():
-            self._bell.clear()
+            self._wake_up.clear()
             wait_s = await self._poll_or_wait()
-            if self._stopping.is_set():  # `stop` may have set the bell before `clear`
+            if self._stopping.is_set():  # `stop` may have set the event before `clear`
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):  # wait_for would miss a cancellation during a wake-up
-                    await self._bell.wait()
+                    await self._wake_up.wait()
 
     async def _poll_or_wait(self) -> float:
         """Poll once and return how many seconds to wait before the next poll.
@@ -243,7 +243,7 @@ class Dispatcher:
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
-        self._bell.set()
+        self._wake_up.set()
         if not task.cancelled() and (error := task.exception()):
             log.error("an item failed to run and is due again when its lease expires: %s", describe(error))
 
@@ -279,7 +279,7 @@ class Dispatcher:
                 loop = asyncio.get_running_loop()
                 due_s = loop.time() + wait_s + PUT_OFF_S
                 self._put_off_until_s = max(self._put_off_until_s, due_s)
-                loop.call_at(due_s, self._bell.set)
+                loop.call_at(due_s, self._wake_up.set)
                 return
 
     async def _revive(self) -> None:
@@ -289,7 +289,7 @@ class Dispatcher:
         for owner in owners:  # one by one: the row of a line is locked before its items
             async with self._ctx.database.unit_of_work() as db_session:
                 if await revive(db_session, owner, now=self._ctx.clock()):
-                    self._bell.set()
+                    self._wake_up.set()
 
     async def _renew(self) -> None:
         """Renew the leases. An item whose lease is not renewed in time is claimed again, by any worker."""
@@ -313,7 +313,7 @@ class Dispatcher:
                 async with asyncio.timeout(SIGN_OFF_S), self._ctx.database.raw() as connection:
                     await workers.sign_off(connection, self._worker_id)
 
-    async def _give_back(self) -> None:
+    async def _release_claims(self) -> None:
         claims = dict(self._running)
         for task in claims:
             task.cancel()

@@ -87,7 +87,7 @@ def install_handlers(app: FastAPI) -> None:
     app.add_exception_handler(AppError, _ours)
     app.add_exception_handler(RequestValidationError, _validation)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(ClientDisconnect, _hung_up)
+    app.add_exception_handler(ClientDisconnect, _client_disconnected)
     app.add_exception_handler(Exception, _everything_else)
 
 
@@ -140,7 +140,7 @@ async def _validation(request: Request, error: Exception) -> Response:
         422,
         code="invalid",
         title="Invalid request",
-        detail=_sound(detail),
+        detail=_without_surrogates(detail),
         instance=request.url.path,
         errors=errors,
     )
@@ -179,7 +179,7 @@ def _list_methods(request: Request) -> list[str]:
     return sorted({method for route in matching for method in route.methods or ()})
 
 
-async def _hung_up(request: Request, _error: Exception) -> Response:
+async def _client_disconnected(request: Request, _error: Exception) -> Response:
     """Return an empty response, which is not sent because the client has disconnected."""
     log.info("%s: the client disconnected", _name(request))
     return Response(status_code=400)
@@ -203,6 +203,6 @@ def _name(request: Request) -> str:
     return f"{request.method} {route.path if isinstance(route, APIRoute) else 'an unknown path'}"
 
 
-def _sound(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     """Return the text with lone surrogates replaced, because UTF-8 cannot encode them."""
     return text.encode(errors="replace").decode()

@@ -29,7 +29,7 @@ async def adopt_nameless(db_session: DbSession, head: Head, *, now: datetime, se
     character = find_sole((await queries.read_cast(db_session, line)).characters)
     if character is None:
         return
-    await _pass_on_work(db_session, head, character, now=now, settle_s=settle_s)
+    await _move_work(db_session, head, character, now=now, settle_s=settle_s)
     numbers = await change_queries.name_entries(db_session, line, character)
     if not numbers:
         return
@@ -87,7 +87,7 @@ async def _rename_work(db_session: DbSession, event: CharacterRenamed, same: Seq
     defer(db_session, WorkScheduled())
 
 
-async def _pass_on_work(db_session: DbSession, head: Head, character: str, *, now: datetime, settle_s: float) -> None:
+async def _move_work(db_session: DbSession, head: Head, character: str, *, now: datetime, settle_s: float) -> None:
     """Schedule the unwritten entries of the unnamed diary for the character, and cancel its fold."""
     line = head.line
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, 0)

@@ -82,7 +82,7 @@ async def put_messages(
         line_id = head.line_id
     else:
         line_id = await replace_line(db_session, head, until_seq=plan.kept_seq, limits=limits, now=now)
-        await _go_on_elsewhere(db_session, head, line_id, plan, now)
+        await _build_on_new_line(db_session, head, line_id, plan, now)
     return Reimported(
         added=sum(match.is_added for match in plan.matches),
         changed=sum(match.differs and not match.is_added for match in plan.matches),
@@ -91,7 +91,7 @@ async def put_messages(
     )
 
 
-async def _go_on_elsewhere(db_session: DbSession, former: Head, line_id: UUID, plan: Plan, now: datetime) -> None:
+async def _build_on_new_line(db_session: DbSession, former: Head, line_id: UUID, plan: Plan, now: datetime) -> None:
     """Build the wanted list on the new line, on which only the first messages keep their seqs."""
     head = await truncate_copy(db_session, (former.chat_key, line_id), plan.kept_seq, now=now)
     await db_session.run_deferred()  # drops what was derived from the cut-off end before other changes are counted

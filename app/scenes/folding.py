@@ -85,8 +85,8 @@ async def find_fold(db_session: DbSession, head: Head, *, from_nothing: bool = F
         return None
     base = None if from_nothing else recap_state.shown
     from_seq = base.last_unit + 1 if base else 1
-    behind = await queries.list_closed_between(db_session, head, from_seq, recap_state.limit_seq, limit=MOST_SCENES)
-    chosen = choose_fold(behind, recap_state.limit_seq)
+    uncovered = await queries.list_closed_between(db_session, head, from_seq, recap_state.limit_seq, limit=MOST_SCENES)
+    chosen = choose_fold(uncovered, recap_state.limit_seq)
     return Fold(base, tuple(chosen)) if chosen else None
 
 
@@ -142,10 +142,10 @@ async def rehash_steps(db_session: DbSession, head: Head, first_seq: int, last_s
     places = [(step.first_unit, step.last_unit) for step in steps]
     first_unit, last_unit = min(first for first, _ in places), max(last for _, last in places)
     scenes = await queries.list_closed_between(db_session, head, first_unit, last_unit)
-    says = hash_steps(scenes, places)
+    hashes = hash_steps(scenes, places)
     rows = [
-        (step.subject, step.version, now_says)
-        for step, now_says in zip(steps, says, strict=True)
-        if now_says != step.current_hash
+        (step.subject, step.version, current_hash)
+        for step, current_hash in zip(steps, hashes, strict=True)
+        if current_hash != step.current_hash
     ]
     await narratives.update_hashes(db_session, head.line, RECAP.layer, rows)

@@ -135,13 +135,13 @@ async def list_coverage(
         return ()
     shown = await find_cache(db_session, chat_key, line_id, NAME)
     covered_seq = shown.get("last_seq", 0)
-    covers = await _list_told(db_session, head, shown, first_seq, last_seq) if covered_seq >= first_seq else []
+    covers = await _list_covered(db_session, head, shown, first_seq, last_seq) if covered_seq >= first_seq else []
     if SummarySettings.of(head.settings).enabled:
-        covers += await _list_coming(db_session, head, covered_seq, first_seq, last_seq)
+        covers += await _list_pending(db_session, head, covered_seq, first_seq, last_seq)
     return covers
 
 
-async def _list_told(
+async def _list_covered(
     db_session: DbSession, head: Head, shown: Mapping[str, Any], first_seq: int, last_seq: int
 ) -> list[Coverage]:
     """Return the coverage of a range by the version in contexts, step by step: each step has its own filters."""
@@ -167,7 +167,7 @@ async def _list_told(
     return covers
 
 
-async def _list_coming(
+async def _list_pending(
     db_session: DbSession, head: Head, covered_seq: int, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
     """Return the coverage of a range after `covered_seq` that is in no context yet: a waiting version, a due fold."""
