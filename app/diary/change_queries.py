@@ -145,10 +145,9 @@ async def truncate(db_session: DbSession, line: Line, from_seq: int) -> Gone:
 async def list_writing(
     db_session: DbSession, line: Line, layer: str, prefix: str, from_seq: int
 ) -> list[asyncpg.Record]:
-    """Return (key, first_seq, last_seq, number) of entries that the service will write, up to `from_seq` or later.
+    """Return (key, first_seq, last_seq, number) of the unwritten entries that end at or after `from_seq`.
 
-    Such an entry has no row yet, only a work item, whose key begins with `prefix`. Entries whose messages end before
-    `from_seq` are left out.
+    An unwritten entry has no row yet, only a work item; the work item's key begins with `prefix`.
     """
     return await db_session.raw.fetch(_LIST_WRITING, *line, layer, prefix, from_seq)
 

@@ -26,8 +26,8 @@ def fold_quotes(
 ) -> str:
     """Return the former quotes and the weightiest sentences of `entries` (date, text): at most `most_lines` lines.
 
-    If there are more, every few lines of the older half are replaced by the weightiest of them, again until all lines
-    fit. So fewer old lines than new ones are left, evenly distributed over the time.
+    If there are more, only the weightiest of every few lines of the older half are kept, repeatedly until all lines
+    fit. So the older the lines are, the fewer of them are left, but they stay evenly distributed.
     """
 
     def choose(written: Sequence[Utterance]) -> list[str]:

@@ -97,8 +97,8 @@ def find_held(former: Mapping[str, Any], name: str, names: Collection[str]) -> H
 def find_lost(held: Held | None, chain: Chain, *, is_valid: bool) -> Held | None:
     """Return what the segment held before the fold in it became invalid, or None if there is no such fold.
 
-    At a cut, the newest version of the chain counts as that fold. If the version no longer exists, it cannot return,
-    so the version in the result is None.
+    At a cut, the newest version of the chain counts as that fold if it is invalid. The version in the result is None if
+    the former choice cannot return: at a cut, and if the version no longer exists.
 
     Args:
         held: What the segment has held so far; None at a cut.

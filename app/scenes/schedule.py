@@ -19,7 +19,7 @@ from app.scenes.open_scene import OpenScene
 from app.scenes.settings import SceneSettings
 
 _FIRST_LOOK_SEQS = 512
-"""How many seqs the first query reads when messages are counted or listed; each further query reads four times more."""
+"""How many seqs the first query reads to count or list messages; each further one reads four times as many."""
 
 
 async def count_eligible(db_session: DbSession, head: Head, first_seq: int, last_seq: int, *, enough: int) -> int:
