@@ -1,7 +1,10 @@
 """The worker's loop: polls for ripe work, claims as many items as there are free slots, and runs them.
 
-It polls at its start, when it is woken, when the next item becomes ripe, and at every poll interval. So it works
-without Redis, and items of a worker that was killed are found again.
+A work item is a row for one thing that has to be made. It belongs to an owner: a line of a chat, a user or a tenant. An
+item is *ripe* if its time has come, it has not failed for good, and no worker holds an unexpired lease on it.
+
+The loop polls at its start, when it is woken, when an item has ended, when the next item becomes ripe, and at every
+poll interval. So it works without Redis, and finds the items of a worker that was killed.
 """
 
 import asyncio
@@ -39,22 +42,22 @@ from app.layers.runner import run_job
 log = logging.getLogger(__name__)
 
 AWAY_S = 1.0
-"""Seconds to wait before the next poll while PostgreSQL is unavailable."""
+"""Seconds to wait before the next poll after PostgreSQL could not be reached or returned an error."""
 
 SIGN_OFF_S = 2.0
 """The longest time that a worker spends on deleting its row when it ends."""
 
 RELEASE_S = 5.0
-"""The longest time that a worker spends on releasing its claims when it ends. The others end with their leases."""
+"""The longest time that a worker spends on releasing its claims when it ends. Other claims end with their leases."""
 
 CLOCK_CHECK_S = 10.0
-"""Seconds between two searches for items that wait only because another clock is ahead, or this one was set back."""
+"""Seconds between two searches for items that wait too long: another clock is ahead, or this one was set back."""
 
 PUT_OFF_S = 0.05
-"""Seconds by which a poll is later than the due time of work that was put off: the database's clock may differ."""
+"""Seconds from the time at which put-off work is due to the poll for it: the database's clock may be slower."""
 
 LOST_S = 0.1
-"""Seconds to wait before the next poll if not all items that were found could be claimed, such as locked ones."""
+"""Seconds to wait before the next poll if some items that were found could not be claimed, such as locked ones."""
 
 
 class Dispatcher:
@@ -62,7 +65,8 @@ class Dispatcher:
 
     The due work of a tenant that has used up its monthly tokens is *held*: it stays due, but is not claimed. Items that
     are already running end normally, and other tenants are not affected. The first poll of the next month finds the
-    held work. Requests are not affected, except that a full cut that waits for held work waits until it is forced.
+    held work. Requests work as usual, with one exception: if a full cut of a chat's history waits for held work, the
+    history grows until the cut is forced.
 
     Args:
         ctx: The context that jobs run with.
@@ -93,7 +97,7 @@ class Dispatcher:
         self._limits = limits
         self._worker_id = worker_id or uuid4()
         self._grace_s = grace_s
-        self._bell = asyncio.Event()
+        self._wake_up = asyncio.Event()
         self._stopping = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claimed] = {}
         self._last_rounds: dict[Owner, int] = {}  # only owners that had ripe work at the last poll
@@ -105,12 +109,12 @@ class Dispatcher:
 
     def wake(self) -> None:
         """Wake the loop, because work may be due."""
-        self._bell.set()
+        self._wake_up.set()
 
     def stop(self) -> None:
         """Make `run` return when all running items have ended, at the latest after the grace time."""
         self._stopping.set()
-        self._bell.set()
+        self._wake_up.set()
 
     async def run(self) -> None:
         """Run until stopped or cancelled, then release the claims of unfinished items."""
@@ -127,7 +131,7 @@ class Dispatcher:
                 for task in others:
                     task.cancel()
         finally:
-            await self._give_back()
+            await self._release_claims()
 
     async def drain(self) -> int:
         """Run items until none is ripe and none that was put off waits; return how many were started."""
@@ -144,13 +148,13 @@ class Dispatcher:
 
     async def _keep_polling(self) -> None:
         while not self._stopping.is_set():
-            self._bell.clear()
+            self._wake_up.clear()
             wait_s = await self._poll_or_wait()
-            if self._stopping.is_set():  # a bell that rang before `clear` is lost
+            if self._stopping.is_set():  # `stop` may have set the event before `clear`
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):  # wait_for would miss a cancellation during a wake-up
-                    await self._bell.wait()
+                    await self._wake_up.wait()
 
     async def _poll_or_wait(self) -> float:
         """Poll once and return how many seconds to wait before the next poll.
@@ -207,12 +211,15 @@ class Dispatcher:
         self._clock_checked_s = time.monotonic()
 
     def _by_last_round(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
-        """Return the owners sorted by the round that last served them, new ones first; else in the order of `found`."""
+        """Return the owners that were not served yet, then the others, the one that was served longest ago first.
+
+        Each call of `_start` is a round. Owners with the same round stay in the order of `found`.
+        """
         self._last_rounds = {ripe.owner: round_ for ripe in found if (round_ := self._last_rounds.get(ripe.owner))}
         return sorted(found, key=lambda ripe: self._last_rounds.get(ripe.owner, 0))
 
     def _share(self, found: Sequence[RipeOwner]) -> dict[Owner, int]:
-        """Return how many items of each owner to claim: tenants share the slots first, then the owners of each."""
+        """Return how many items of each owner to claim: tenants share the slots, owners the slots of their tenant."""
         running: dict[str, Counter[Owner]] = {}
         for claimed in self._running.values():
             running.setdefault(claimed.owner.tenant, Counter())[claimed.owner] += 1
@@ -236,7 +243,7 @@ class Dispatcher:
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
-        self._bell.set()
+        self._wake_up.set()
         if not task.cancelled() and (error := task.exception()):
             log.error("an item failed to run and is due again when its lease expires: %s", describe(error))
 
@@ -272,7 +279,7 @@ class Dispatcher:
                 loop = asyncio.get_running_loop()
                 due_s = loop.time() + wait_s + PUT_OFF_S
                 self._put_off_until_s = max(self._put_off_until_s, due_s)
-                loop.call_at(due_s, self._bell.set)
+                loop.call_at(due_s, self._wake_up.set)
                 return
 
     async def _revive(self) -> None:
@@ -282,7 +289,7 @@ class Dispatcher:
         for owner in owners:  # one by one: the row of a line is locked before its items
             async with self._ctx.database.unit_of_work() as db_session:
                 if await revive(db_session, owner, now=self._ctx.clock()):
-                    self._bell.set()
+                    self._wake_up.set()
 
     async def _renew(self) -> None:
         """Renew the leases. An item whose lease is not renewed in time is claimed again, by any worker."""
@@ -294,7 +301,7 @@ class Dispatcher:
                         await work_queue.renew(db_session, claims)
 
     async def _keep_reporting(self) -> None:
-        """Report that this worker runs, until cancelled; then sign off."""
+        """Report that this worker runs, until cancelled; then delete the worker's row."""
         try:
             while True:
                 with suppress(Unavailable, asyncpg.PostgresError):
@@ -306,7 +313,7 @@ class Dispatcher:
                 async with asyncio.timeout(SIGN_OFF_S), self._ctx.database.raw() as connection:
                     await workers.sign_off(connection, self._worker_id)
 
-    async def _give_back(self) -> None:
+    async def _release_claims(self) -> None:
         claims = dict(self._running)
         for task in claims:
             task.cancel()

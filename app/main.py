@@ -80,7 +80,7 @@ _PROBLEMS: dict[int | str, dict[str, object]] = {
 
 
 def list_routers(layers: tuple[Layer, ...]) -> list[APIRouter]:
-    """Return all routers, those with the most requests first."""
+    """Return the routers of the API, those with the most requests first."""
     return [
         context_router,
         chat_router,
@@ -102,8 +102,8 @@ def list_routers(layers: tuple[Layer, ...]) -> list[APIRouter]:
 def _make_routes(layers: tuple[Layer, ...]) -> tuple[list[APIRouter], list[BaseRoute]]:
     """Return the routers and the routes of an application with these layers.
 
-    The applications of a process share them: routes hold no state, and FastAPI takes half a second of CPU time for them
-    at the first request.
+    The applications of a process share the routes, because they hold no state, and FastAPI needs half a second of CPU
+    time to prepare them at the first request.
     """
     routers = [*list_routers(layers), docs_router()]
     every = APIRouter(responses=_PROBLEMS, generate_unique_id_function=_operation_id)
@@ -208,7 +208,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _rate(per_s: float, burst_s: float) -> Rate | None:
-    """Return the rate of a setting, for which 0 is no limit. At least one request may come at once."""
+    """Return the rate that a setting describes, or None if it is 0, which means no limit.
+
+    The burst is at least one request.
+    """
     return Rate(per_s, max(1.0, per_s * burst_s)) if per_s else None
 
 

@@ -17,7 +17,11 @@ SCRIPTS = Path(__file__).parent / "migrations"
 
 
 def migrate(url: str, revision: str = "head") -> None:
-    """Migrate the schema of the database at `url` to `revision`, forward or back. Raises Unavailable."""
+    """Migrate the schema of the database at `url`.
+
+    `head` and `+N` migrate forward; any other `revision` migrates back to it. Raises Unavailable, and its subclass
+    DatabaseRejected if an extension is missing.
+    """
     config = _config(url)
     with unavailable_if_away(), naming_missing_extension():
         if revision == "head" or revision.startswith("+"):
@@ -28,7 +32,7 @@ def migrate(url: str, revision: str = "head") -> None:
 
 @contextmanager
 def naming_missing_extension() -> Iterator[None]:
-    """Raise DatabaseRejected, with what to do, if a `CREATE EXTENSION` in the block fails."""
+    """Raise DatabaseRejected, whose message says what to do, if a `CREATE EXTENSION` in the block fails."""
     try:
         yield
     except DBAPIError as error:

@@ -1,7 +1,12 @@
 """The handling of each event, step by step.
 
-The log and the layers defer events (`app/chats/events.py`). Their followers run in the same transaction, so memory and
-conversation are always consistent.
+The packages of messages and of memory layers defer events (`app/chats/events.py`). The *follower* of an event is the
+function that handles it. It runs in the transaction that deferred the event, so memory and conversation are always
+consistent.
+
+A *line* is one course of a chat. Its *head* is its row in `chats`, which followers change in memory and then write. The
+history that is sent word for word begins at the *anchor*, a seq; a *cut* moves the anchor. A *binding* connects what a
+tool wrote with the reply that called the tool.
 """
 
 from collections.abc import Callable, Sequence
@@ -65,10 +70,10 @@ def open_database(
         url: `postgresql+asyncpg://…`.
         layers: The memory layers.
         clock: The service's clock.
-        settle_s: How long new work waits for further edits.
+        settle_s: How long new work waits for further edits, in seconds.
         notify: Wakes the workers to poll for due work; must not block.
         pool_size: The maximum number of connections that this process opens.
-        limits: The maximum numbers of requests that wait for a connection.
+        limits: The maximum numbers of requests that wait, per chat and per tenant.
         statement_s: How long a statement may take, in seconds.
         with_vectors: Whether a model turns texts into vectors.
 
@@ -113,7 +118,7 @@ class Pipeline:
         }
 
     async def _on_append(self, db_session: DbSession, event: MessagesAppended) -> None:
-        """Bind open tool calls, let the layers schedule work and end sessions, decide on a cut, and write the head."""
+        """Bind tool calls to replies, let the layers schedule work, end sessions, decide on a cut, write the head."""
         record(db_session, event.head.line, MESSAGES, in_context=False)
         changed = await self._pass_on(db_session, await bindings.on_append(db_session, event))
         for layer in self._layers:
@@ -151,7 +156,7 @@ class Pipeline:
         return True
 
     async def _on_change(self, db_session: DbSession, event: MessagesChanged) -> None:
-        """Let the layers mark stale rows, correct the anchor, and decide again on a waiting cut."""
+        """Let the layers mark stale rows; then correct the anchor and decide again on a waiting cut."""
         self._record_all(db_session, event.head, MESSAGES)
         await self._pass_on(db_session, await bindings.on_change(db_session, event))
         await knowledge.on_change(db_session, event)
@@ -164,7 +169,7 @@ class Pipeline:
         await self._finish_change(db_session, event)
 
     async def _on_truncate(self, db_session: DbSession, event: LineTruncated) -> None:
-        """Let the layers drop rows derived from the removed end of the line, and correct the anchor."""
+        """Let the layers drop rows derived from the removed end of the line; then correct the anchor."""
         self._record_all(db_session, event.head, MESSAGES)
         await bindings.on_truncate(db_session, event)
         await knowledge.on_truncate(db_session, event)
@@ -231,7 +236,7 @@ class Pipeline:
         await update_head(db_session, head)
 
     async def _on_line_replaced(self, db_session: DbSession, event: CurrentLineReplaced) -> None:
-        """Raise the revisions of the users and tenants in whose other chats contexts contain data of this chat."""
+        """Raise the revisions of the user and the tenant if contexts of their other chats contain data of this chat."""
         await knowledge.on_line_replaced(db_session, event)
         for layer in self._layers:
             await layer.on_line_replaced(db_session, event)

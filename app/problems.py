@@ -45,11 +45,10 @@ class Problem(BaseModel):
 
 
 class BodyLimit:
-    """Middleware that answers with a 413 once more than `max_bytes` of the body have been read; it reads no more.
+    """Middleware that stops reading after more than `max_bytes` of a body, and answers with a 413.
 
-    `max_bytes_of` has the limits of single paths.
-    If `Content-Length` exceeds the limit, nothing of the body is read. FastAPI's own limit would answer with plain text
-    and not with a problem document.
+    `max_bytes_of` maps paths to limits of their own. If `Content-Length` exceeds the limit, nothing of the body is
+    read. FastAPI's own limit would answer with plain text and not with a problem document.
     """
 
     def __init__(self, app: ASGIApp, *, max_bytes: int, max_bytes_of: Mapping[str, int]) -> None:
@@ -88,7 +87,7 @@ def install_handlers(app: FastAPI) -> None:
     app.add_exception_handler(AppError, _ours)
     app.add_exception_handler(RequestValidationError, _validation)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(ClientDisconnect, _hung_up)
+    app.add_exception_handler(ClientDisconnect, _client_disconnected)
     app.add_exception_handler(Exception, _everything_else)
 
 
@@ -141,7 +140,7 @@ async def _validation(request: Request, error: Exception) -> Response:
         422,
         code="invalid",
         title="Invalid request",
-        detail=_sound(detail),
+        detail=_without_surrogates(detail),
         instance=request.url.path,
         errors=errors,
     )
@@ -149,7 +148,7 @@ async def _validation(request: Request, error: Exception) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if error.status_code == 400:  # the body could not be parsed; answered like any other invalid request
+    if error.status_code == 400:  # FastAPI could not parse the body; answer as for any other invalid request
         return problem(
             422,
             code="invalid",
@@ -173,14 +172,14 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 def _list_methods(request: Request) -> list[str]:
-    """Return the methods of all routes with the path of `request`; the framework only names those of the first."""
+    """Return the methods of all routes with the path of `request`; the framework only names those of the first one."""
     routers: Sequence[APIRouter] = getattr(request.app.state, "routers", ())
     routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
     matching = [route for route in routes if route.path_regex.match(request.scope["path"])]
     return sorted({method for route in matching for method in route.methods or ()})
 
 
-async def _hung_up(request: Request, _error: Exception) -> Response:
+async def _client_disconnected(request: Request, _error: Exception) -> Response:
     """Return an empty response, which is not sent because the client has disconnected."""
     log.info("%s: the client disconnected", _name(request))
     return Response(status_code=400)
@@ -204,6 +203,6 @@ def _name(request: Request) -> str:
     return f"{request.method} {route.path if isinstance(route, APIRoute) else 'an unknown path'}"
 
 
-def _sound(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     """Return the text with lone surrogates replaced, because UTF-8 cannot encode them."""
     return text.encode(errors="replace").decode()

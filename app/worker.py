@@ -111,7 +111,7 @@ async def listen(redis_url: str, dispatcher: Dispatcher) -> None:
     while True:
         started_s = asyncio.get_running_loop().time()
         try:
-            await _hear(redis_url, dispatcher)
+            await _run_arq(redis_url, dispatcher)
         except (RedisError, OSError, TimeoutError) as error:
             log.info("Redis is unavailable (%s); the worker polls without it", type(error).__name__)
         lived = asyncio.get_running_loop().time() - started_s > MAX_RECONNECT_S
@@ -120,7 +120,7 @@ async def listen(redis_url: str, dispatcher: Dispatcher) -> None:
         dispatcher.wake()
 
 
-async def _hear(redis_url: str, dispatcher: Dispatcher) -> None:
+async def _run_arq(redis_url: str, dispatcher: Dispatcher) -> None:
     """Run an arq worker until Redis fails. Raises the error of the failure."""
     redis = await create_pool(redis_settings(redis_url))
     worker = Worker(
@@ -137,10 +137,10 @@ async def _hear(redis_url: str, dispatcher: Dispatcher) -> None:
     try:
         await worker.main()
     finally:
-        await _hang_up(worker, redis)
+        await _close_arq(worker, redis)
 
 
-async def _hang_up(worker: Worker, redis: ArqRedis) -> None:
+async def _close_arq(worker: Worker, redis: ArqRedis) -> None:
     """Close arq's connections.
 
     arq's own `Worker.close` is not used: it waits for Redis to answer, and it awaits the jobs that it has cancelled, so

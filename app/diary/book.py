@@ -1,4 +1,8 @@
-"""The operations on diaries: people and characters list, read, write, edit and delete entries."""
+"""The operations on diaries: people list, read, write, edit and delete entries; characters write them.
+
+A chat that names no characters has an *unnamed diary*, stored under the name "". It belongs to requests and replies
+that name no character.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,7 +58,7 @@ from app.narratives import service as narratives
 from app.narratives.models import NarrativeVersion
 
 MOST_DIARIES = 32
-"""The maximum number of diaries of a chat that names no characters: there, each new name begins another diary."""
+"""The maximum number of diaries of a chat that names no characters: in such a chat, each new name begins a diary."""
 
 
 MOST_COUNTED = 1_000
@@ -110,9 +114,10 @@ async def list_entries(
     after: tuple[int, int] | None,
     limit: int,
 ) -> list[Listed]:
-    """Return a page of entries in story order, of one diary or of all, including hidden and open ones.
+    """Return a page of entries in story order, of one diary or of all.
 
-    Raises ChatNotFound, LineNotFound, and Invalid for a character that has no entries and is not one of the chat's.
+    Entries that are hidden because of their reply are included. Raises ChatNotFound, LineNotFound, and Invalid for a
+    character that has no entries and is not one of the chat's.
     """
     chat = await get_line(db_session, ref, line)
     character = None if character is None else current_name(chat.characters, character)
@@ -127,10 +132,10 @@ async def list_entries(
 async def list_shared(
     db_session: DbSession, ref: ChatRef, *, line: UUID | None, character: str | None
 ) -> list[tuple[str, Elsewhere, bool]]:
-    """Return the newest entries of the user's other chats, and those that the segment `diary` holds, by time.
+    """Return entries of the user's other chats, sorted by time: the newest, and those that the segment `diary` holds.
 
-    Each is a tuple: the character, the entry, and whether contexts contain it. A caller who sees only the chat gets
-    none. Raises ChatNotFound, LineNotFound, Invalid.
+    Each is a tuple: the character, the entry, and whether contexts contain it. If the caller's token is limited to the
+    chat, the result is empty. Raises ChatNotFound, LineNotFound, Invalid.
     """
     chat = await get_line(db_session, ref, line)
     if character is not None:
@@ -178,7 +183,8 @@ async def save_memory(
     """Insert an entry that the character writes, and return its binding. Raises ChatNotFound, Invalid, Conflict.
 
     The entry is bound to a reply, and hidden until the reply is appended; in a chat without messages it is shown at
-    once. A retry returns the binding of the first entry and changes nothing, even if that was edited or deleted since.
+    once. A retry of the call returns the binding of the first entry and changes nothing, even if the entry was edited
+    or deleted since.
     """
     head = await lock_head(db_session, ref)
     name = await _choose_diary(db_session, head, character, part="query")
@@ -198,8 +204,10 @@ async def edit_entry(
 ) -> None:
     """Change the fields of an entry in `given`: content, kept; None resets `kept`.
 
-    No model rewrites a text that a person wrote. An entry with such a text, and an entry that is kept, does not depend
-    on a reply. Raises ChatNotFound, EntryNotFound, and Conflict for `kept` of an entry that the service wrote.
+    No model rewrites a text that a person wrote. An entry with such a text does not depend on a reply, and neither does
+    an entry that is kept.
+
+    Raises ChatNotFound, EntryNotFound, and Conflict for `kept` of an entry that the service wrote.
     """
     head, entry = await _lock_entry(db_session, ref, entry_id)
     values: dict[str, Any] = {}
@@ -238,7 +246,7 @@ async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None,
 async def find_sources(db_session: DbSession, chat: ChatLine, character: str | None = None) -> frozenset[str]:
     """Return the sources that contexts contain of one diary or of all: `diary:<entry_id>`, `diary:folded:<version>`.
 
-    Each diary is looked up in its character's prompt, the unnamed diary in the default prompt.
+    Each diary is looked up in its character's prompt, the unnamed diary in the prompt of a request without a character.
     """
     queried = None
     if DiarySettings.of(effective(chat.settings)).is_shared:
@@ -247,7 +255,7 @@ async def find_sources(db_session: DbSession, chat: ChatLine, character: str | N
 
 
 def sources_of(chat: ChatLine, character: str | None = None, queried: str | None = None) -> frozenset[str]:
-    """Return what `find_sources` returns, given what is `queried` of the user's other chats."""
+    """Return what `find_sources` returns; `queried` is the result of `shared.read_shared`, or None."""
     cast = chat.characters
     cached = chat.context_cache.get(NAME, {}).get("characters", {})
     names = {*cached, *(list_names(cast) if queried else ())} if character is None else [character]
@@ -258,16 +266,16 @@ def sources_of(chat: ChatLine, character: str | None = None, queried: str | None
 def choose_diary(characters: Characters, named: str | None, *, part: str) -> str:
     """Return the name of the character whose diary a request refers to; "" for the unnamed diary.
 
-    A request that names no character means the chat's sole character. Without any characters in the chat, each name has
-    a diary of its own.
+    A request that names no character means the chat's sole character. If the chat names no characters, each name has a
+    diary of its own.
 
     Args:
         characters: The characters of the chat.
         named: The name in the request, or None.
         part: The part of the request that has the name: `body` or `query`.
 
-    Raises Invalid if the chat has characters, but none of that name, or if the request names none and the chat has
-    characters, but not exactly one that is active.
+    Raises Invalid if the chat has characters, but none of that name. Also raises Invalid if the request names none, and
+    the chat has characters, but not exactly one that is active.
     """
     if named is not None and not accepts(characters, named):
         raise _unclear(part, word_unknown(characters))

@@ -1,7 +1,7 @@
-"""Shows, hides and deletes the entries that characters wrote with their tool, as their replies come, change and return.
+"""Shows, hides and deletes the entries that characters wrote with their tool, when their replies arrive or change.
 
-An entry takes a new number when its reply arrives: so it is the last of its diary then, and no fold covers an entry
-that may never be shown.
+A call of the tool is *open* until the reply that it belongs to is appended. An entry takes a new number when its reply
+arrives. So it is then the last of its diary, and no fold covers an entry that may never be shown.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ from app.lines.line_copy import Line
 
 
 async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
-    """Follow the replies of the entries; folds that cover an entry which is hidden or shown again become stale."""
+    """Update entries whose replies changed; folds that cover an entry that is hidden or shown again become stale."""
     head, line = event.head, event.head.line
     if event.dropped:
         await change_queries.drop_open(db_session, line, [one.binding_id for one in event.dropped])
@@ -49,8 +49,9 @@ async def take_over(db_session: DbSession, head: Head, character: str, at_seq: i
     """Let an entry that the character writes itself replace the service's entry about the turns that include `at_seq`.
 
     The service's entry can already be scheduled, because the reply, or the message that makes the call, may have
-    completed the turns. Only a reply begins a new period: while a call is open, its generation may yet be discarded.
-    With several characters the others' entries about the open period are still due, so the period goes on.
+    completed the turns. The turns that lead to the service's next entry are a period. A new period begins only when the
+    reply has arrived: while the call is open, the reply may still be discarded. If the chat has other active
+    characters, the period goes on, because their entries about it are still due.
     """
     writing = await change_queries.list_writing(db_session, head.line, NAME, WRITE, at_seq)
     keys = [row["key"] for row in writing if row["first_seq"] <= at_seq]

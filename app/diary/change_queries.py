@@ -108,7 +108,7 @@ class Gone(NamedTuple):
     """The entries that a truncation removed from a line.
 
     Attributes:
-        entry_ids: The entries that were deleted, and those that lost their messages because a person wrote them.
+        entry_ids: The entries that were deleted, and those of people, which stay but are about no messages any more.
         first_seqs: The first message of each period that a deleted entry covered.
 
     """
@@ -128,7 +128,7 @@ async def update_hashes(db_session: DbSession, line: Line, rows: Sequence[tuple[
 
 
 async def list_reaching(db_session: DbSession, line: Line, from_seq: int) -> dict[str, int]:
-    """Return the number of the first entry from `from_seq` on in each diary that has one, by character name."""
+    """Return the number of the first entry from `from_seq` on in each diary, by character; others are left out."""
     return {row["character"]: row["number"] for row in await db_session.raw.fetch(_REACHING, *line, from_seq)}
 
 
@@ -145,9 +145,9 @@ async def truncate(db_session: DbSession, line: Line, from_seq: int) -> Gone:
 async def list_writing(
     db_session: DbSession, line: Line, layer: str, prefix: str, from_seq: int
 ) -> list[asyncpg.Record]:
-    """Return (key, first_seq, last_seq, number) of the scheduled entries that end at or after `from_seq`.
+    """Return (key, first_seq, last_seq, number) of the unwritten entries that end at or after `from_seq`.
 
-    `prefix` is that of their work keys.
+    An unwritten entry has no row yet, only a work item; the work item's key begins with `prefix`.
     """
     return await db_session.raw.fetch(_LIST_WRITING, *line, layer, prefix, from_seq)
 
@@ -168,7 +168,7 @@ async def has_diary(db_session: DbSession, line: Line, character: str) -> bool:
 
 
 async def rename_work(db_session: DbSession, line: Line, layer: str, keys: Sequence[tuple[str, str]]) -> None:
-    """Give work items other keys, and begin their running attempts again; `keys` are (former key, key)."""
+    """Give work items other keys, and start their running attempts again; `keys` are (former key, key)."""
     await db_session.raw.execute(_RENAME_WORK, *line, layer, *zip(*keys, strict=True))
 
 
@@ -207,5 +207,8 @@ async def bind(
 
 
 async def hide(db_session: DbSession, line: Line, rows: Sequence[tuple[UUID, bool]]) -> list[asyncpg.Record]:
-    """Hide or show entries; `rows` are (entry_id, hidden). Return (character, number) of each that depends on it."""
+    """Hide or show entries; `rows` are (entry_id, hidden).
+
+    Return (character, number) of each, except for those that a person edited or keeps: they stay as they are.
+    """
     return await db_session.raw.fetch(_HIDE, *line, *zip(*rows, strict=True))

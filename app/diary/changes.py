@@ -2,7 +2,10 @@
 
 Entries that a person wrote are not made from messages, so a change of messages does not affect them. Entries that a
 character wrote with its tool are bound to a reply: `bound.py` hides and shows them when the reply changes. A truncation
-before such an entry deletes it: in this course of the story, the character has not written it.
+before such an entry deletes it: in the remaining story, the character has not written it.
+
+The service writes one entry for each *period*, a range of messages with a fixed number of turns. An entry is
+*unwritten* while it is only a work item.
 """
 
 from collections.abc import Sequence
@@ -40,7 +43,7 @@ from app.narratives import service as narratives
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Update the hashes of the entries written from changed messages, and schedule the entries that became stale."""
+    """Schedule the unwritten and the stale entries about changed messages, and count the open period's turns again."""
     head = event.head
     if NAME not in head.cursors:
         return
@@ -56,7 +59,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def _follow(db_session: DbSession, event: MessagesChanged, changed: Sequence[Rehashed[asyncpg.Record]]) -> None:
-    """Update the hashes of entries whose messages changed, schedule the stale ones, and update the folds of them."""
+    """Update the hashes of entries whose messages changed, schedule the stale ones, and update the folds over them."""
     if not changed:
         return
     head, now, settle_s = event.head, event.now, event.settle_s
@@ -69,7 +72,10 @@ async def _follow(db_session: DbSession, event: MessagesChanged, changed: Sequen
 
 
 def find_first_turned(pairs: Sequence[Pair]) -> int | None:
-    """Return the seq of the first message that was deleted or restored, from which turns are counted again. Pure."""
+    """Return the seq of the first message that was deleted or restored, or None. Pure.
+
+    Turns are counted again from this message on.
+    """
     return next((after.seq for before, after in pairs if before.deleted != after.deleted), None)
 
 
@@ -96,7 +102,8 @@ def _derived(row: asyncpg.Record) -> DerivedRow[asyncpg.Record]:
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
     """Schedule the entries and folds that became due while diaries were off, or that a lower limit of lines makes due.
 
-    The chat may also have a new time zone, which changes all dates, or a name for its character.
+    All cached texts are made again, because a new time zone changes their dates. If the chat now has a sole character,
+    the unnamed diary becomes that character's.
     """
     head, now, settle_s = event.head, event.now, event.settle_s
     if NAME not in head.cursors and not DiarySettings.of(head.settings).is_shared:
@@ -123,7 +130,8 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Delete the entries from the truncation on; those that a person wrote or edited move to the new head.
 
     Folds that cover any of them are dropped, and the period that the truncation cuts through fills again from its
-    start. Every diary is checked, because a copy of the line that ends here may lack later entries or the current fold.
+    start. Every diary is checked: the line can be a copy that was made up to here, without later entries or the current
+    fold.
     """
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:
@@ -186,10 +194,10 @@ async def _list_places(
 
 
 async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) -> int | None:
-    """Cancel scheduled entries about the last periods whose closing reply was deleted; return where they begin.
+    """Reopen the last periods whose closing reply was deleted: cancel their entries, and return where they begin.
 
-    A reply that is deleted to be regenerated closes its period again when it arrives. Otherwise the question would be
-    in one period and the new reply in the next.
+    If the reply was deleted to be generated again, the new reply closes the period again. Otherwise the user's message
+    would be in one period and the new reply in the next.
     """
     line, period = head.line, head.cursors[NAME].get("period")
     if not period:
@@ -222,7 +230,7 @@ async def _write_again(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def _count_again(db_session: DbSession, head: Head, until_seq: int, *, at_most: int | None = None) -> None:
-    """Count the turns of the open period again, up to `until_seq`; the period begins at `at_most` or earlier."""
+    """Count the turns of the open period again, up to `until_seq`; let the period begin at `at_most` or earlier."""
     cursor = head.cursors[NAME]
     if not cursor.get("period"):
         return

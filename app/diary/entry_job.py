@@ -1,4 +1,4 @@
-"""The jobs that write for a character: a new entry about the last turns, and a stale entry again.
+"""The jobs that write for a character: a new entry about a period (the last turns), and a stale entry again.
 
 Only a model can write in a character's voice, so without a model, or without a usable answer, these jobs write nothing.
 """

@@ -113,9 +113,9 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
 
 
 async def _find_begin(db_session: DbSession, line: Line, character: str, fold: _Fold) -> int:
-    """Return the highest `at_seq` that the fold or its base covers: a copy that ends earlier must not have the fold.
+    """Return the highest `at_seq` that the fold or its base covers: a copy of the line that ends earlier has no fold.
 
-    Hidden entries count: if such an entry is shown again, the fold that covers its number becomes stale.
+    Hidden entries count, too: if such an entry is shown again, the fold that covers its number becomes stale.
     """
     last_seq = await queries.find_last_seq(db_session, line, character, fold.first_number, fold.last_number)
     if fold.base is None:

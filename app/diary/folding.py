@@ -1,7 +1,7 @@
 """Chooses which entries of a diary are folded next, and into how many lines. Pure.
 
-A diary is folded when it has more lines than the prompt may show. The entries that remain then take at most half of the
-lines that the folded text leaves, so that new entries fit before the next fold.
+A diary is folded when it has more lines than the prompt may show. The entries that are not folded then take at most
+half of the lines that the folded text leaves free, so that new entries fit before the next fold.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ MOST_ENTRIES = 30
 def find_fold(folded_lines: int, entries: Sequence[tuple[int, int]], limit: int) -> int | None:
     """Return the number of the last entry to fold, or None if the whole diary fits.
 
-    The entries that remain take at most half of the lines that the folded text leaves.
+    The entries that are not folded take at most half of the lines that the folded text leaves free.
 
     Args:
         folded_lines: The number of lines of the folded text.
@@ -54,5 +54,5 @@ def fit_lines(text: str, most_lines: int) -> str:
 
 
 def step_hash(members: Iterable[tuple[int, str]]) -> bytes:
-    """Return the hash of the entries that one step folds; `members` are their (number, content), in order."""
+    """Return the hash of the entries that one fold adds; `members` are their (number, content), in order."""
     return range_hash([(number, hashlib.sha256(content.encode()).digest()) for number, content in members])

@@ -83,7 +83,7 @@ async def ask_for_entry(
     """Return the character's entry about `source`, given its `last` entries.
 
     Raises ModelError, NoUsableAnswer, DoesNotFit.
-    If the messages do not fit the model's context, the older half of them is left out, again until they fit.
+    If the messages do not fit the model's context, the older half of them is left out, repeatedly until they fit.
     """
     zone = ZoneInfo(source.time_zone)
 

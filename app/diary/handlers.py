@@ -1,10 +1,12 @@
 """Handles appends, caches the prompt text of diaries, and schedules folds; `changes.py` handles changed messages.
 
-A line's cursor has three fields. `number` is the highest number of an entry. `period` is the open period, whose turns
-lead to the next entry of the service. `outdated` lists the characters whose diaries have changed since they were
-cached; true means that all have changed, and `cut` that only the anchor has moved. The diaries of a line share the
-numbers, so no number is used twice. An entry of the service gets its number when it is scheduled, so that entries are
-in story order, even if a later one is written first.
+The layer's cursor on a line's head has three fields. `number` is the highest number of an entry. `period` is the open
+period, whose turns lead to the next entry of the service. `outdated` lists the characters whose diaries have changed
+since they were cached; true means that all have changed, and `cut` that only the anchor has moved. The anchor is the
+seq at which the history begins; a cut moves it.
+
+The diaries of a line share the numbers, so no number is used twice. An entry of the service gets its number when it is
+scheduled, so that entries are in story order, even if a later one is written first.
 """
 
 from collections.abc import Sequence
@@ -49,7 +51,7 @@ _BY_CUT = "cut"
 MOST_RECENT = 100
 """The maximum number of entries that are read for `diary_recent`: more than its lines can show.
 
-The others are read only to count what is left out."""
+Entries that are not shown are read only to count their tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
 
 
 async def on_cut(_db_session: DbSession, event: AnchorMoved) -> None:
-    """Make the cached texts of all diaries again: entries about messages that left the history move to `diary`."""
+    """Mark the cached texts of all diaries as outdated: entries about messages that left the history go to `diary`."""
     head = event.head
     if NAME in head.cursors or DiarySettings.of(head.settings).is_shared:
         is_first = not head.cursors.get(NAME, {}).get("outdated")
@@ -101,9 +103,9 @@ async def on_cut(_db_session: DbSession, event: AnchorMoved) -> None:
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
     """Make the prompt texts of each changed diary again, and store them on the line's row; usually none has changed.
 
-    If the anchor has moved since then, the content of `diary` is chosen again for every diary. Before the first message
-    there is no prompt that a provider could have cached, so a diary then changes with each entry. A former version of
-    the service stored all entries in `diary` and no anchor: they stay there until the next cut.
+    If the anchor has moved since the texts were cached, the content of `diary` is chosen again for every diary. Before
+    the first message, no provider can have cached a prompt, so `diary` then changes with each entry. Early releases
+    cached all entries in `diary`, and no anchor; these entries stay there until the next cut.
     """
     outdated = head.cursors.get(NAME, {}).pop("outdated", None)
     if not outdated:
@@ -136,9 +138,10 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
 async def _word_texts(
     db_session: DbSession, head: Head, character: str, held: Held | None, before_seq: int | None, time_zone: str
 ) -> tuple[Own, dict[str, Any]]:
-    """Return a diary entry by entry, and its texts as they are cached, with what `diary` holds.
+    """Return the entries of a diary one by one (for merging with other chats), and its texts as they are cached.
 
-    `held` is what it has held so far, or None at a cut; see `_choose`.
+    The cached form says what the segment `diary` holds (`held.py`). `held` is what it has held so far, or None at a
+    cut; see `_choose`.
     """
     line, settings = head.line, DiarySettings.of(head.settings)
     chain = Chain()
@@ -174,9 +177,9 @@ async def _choose(
 ) -> Held:
     """Return what `diary` holds from now on; `held` is what it has held so far, None at a cut.
 
-    That is kept if its version is still valid. Otherwise it is chosen again, from the latest valid version and the
-    entries before `before_seq` (all entries if `before_seq` is None). If a fold is due that will replace the version,
-    this choice is provisional (`Held.lost`).
+    If the version in `held` is still valid, the content stays. Otherwise it is chosen again, from the latest valid
+    version and the entries before `before_seq` (all entries if `before_seq` is None). If a fold is due that will
+    replace the invalid version, this choice is provisional (`Held.lost`).
     """
     settings, newest = DiarySettings.of(head.settings), chain.latest_valid()
     is_valid = held is not None and (held.version is None or chain.find_valid(held.version) is not None)
@@ -213,7 +216,7 @@ async def _read_from(
 ) -> Diary:
     """Return a version of the folded part with the newest entries that it does not cover; see `read_diary`.
 
-    Only entries before `before_seq` are read, if it is given.
+    If `before_seq` is given, only entries before it are read.
     """
     settings = DiarySettings.of(head.settings)
     entries = await queries.list_newest(
@@ -247,8 +250,8 @@ async def reconcile_fold_work(
 ) -> None:
     """Schedule a fold if the diary is too long, or cancel the scheduled one; mark the diary's cached text as outdated.
 
-    A fold that is already scheduled waits again, because the entries that it folds may have changed. With `again` false
-    it does not: a new entry at the end of the diary does not change them.
+    A fold that is already scheduled waits for `settle_s` again, because the entries that it folds may have changed.
+    With `again` false it keeps its time: a new entry at the end of the diary does not change the entries to fold.
     """
     note_outdated(head, character)
     key = f"{FOLD}{character}"
@@ -300,7 +303,7 @@ def take_number(head: Head) -> int:
 def begin_period(head: Head, at_seq: int) -> None:
     """Begin a new period after a message: the turns up to it do not count for the service's next entry.
 
-    Nothing changes for a message before the open period.
+    If the message is before the open period, nothing changes.
     """
     cursor = head.cursors.get(NAME)
     period = cursor.get("period") if cursor else None
@@ -327,7 +330,7 @@ def narrative_of(character: str) -> Narrative:
 async def _schedule_entries(
     db_session: DbSession, head: Head, periods: Sequence[Period], *, now: datetime, settle_s: float
 ) -> None:
-    """Schedule an entry for each character that spoke in a period, unless the character wrote one itself in it."""
+    """Schedule an entry for each character that spoke in a period and has not written an entry itself in it."""
     line = head.line
     characters = (await queries.read_cast(db_session, line)).characters
     items = [

@@ -29,10 +29,11 @@ class Held:
     Attributes:
         version: The version of the folded part; None without one.
         covered: The number of the last entry that the version covers; 0 without one.
-        after: Entries up to this number are not in `diary_recent`: the version covers them, or the segment had no room
-            for them at the cut.
+        after: Entries up to this number are not in `diary_recent`: the version covers them, or `diary` had no room for
+            them at the cut.
         numbers: The numbers of the entries that it holds, in order, including entries that have become invalid since.
-        lost: If the choice is provisional, what the segment held before; its version is None if it cannot return.
+        lost: What the segment held before, if the choice is provisional. If that version no longer exists, the version
+            in `lost` is None, and the former choice cannot return.
 
     """
 
@@ -74,10 +75,11 @@ def hold(version: int | None, folded: str, covered: int, entries: Sequence[Writt
 
 
 def find_held(former: Mapping[str, Any], name: str, names: Collection[str]) -> Held | None:
-    """Return what a diary holds, or None if that has to be chosen again.
+    """Return what a diary holds, or None if it has to be chosen again.
 
-    A diary that began after the cut holds nothing. If the character has just taken over the unnamed diary, its diary
-    holds what the unnamed one held; if it also had a diary of its own, the result is None.
+    A diary that began after the cut holds nothing. The unnamed diary, under the name "", is that of a chat that names
+    no characters. If a character has just taken it over, the character's diary holds what the unnamed one held; if the
+    character also had a diary of its own, the result is None.
 
     Args:
         former: The cached texts of all diaries, by their characters' names.
@@ -93,7 +95,10 @@ def find_held(former: Mapping[str, Any], name: str, names: Collection[str]) -> H
 
 
 def find_lost(held: Held | None, chain: Chain, *, is_valid: bool) -> Held | None:
-    """Return what a fold that is still to be made replaces, or None.
+    """Return what the segment held before the fold in it became invalid, or None if there is no such fold.
+
+    At a cut, the newest version of the chain counts as that fold if it is invalid. The version in the result is None if
+    the former choice cannot return: at a cut, and if the version no longer exists.
 
     Args:
         held: What the segment has held so far; None at a cut.
@@ -127,7 +132,7 @@ def word_held(
 def word_recent(entries: Sequence[Written], time_zone: str) -> dict[str, Any] | None:
     """Return the segment `diary_recent` as it is cached, or None if it is empty.
 
-    `left_out_tokens` counts the o200k tokens of those older `entries` for which it has no room.
+    `left_out_tokens` counts the o200k tokens of the older `entries` for which the segment has no room.
     """
     worded = _word(entries, time_zone)
     excerpt = cut_to_lines("", worded, RECENT_LINES)
@@ -141,7 +146,7 @@ def word_recent(entries: Sequence[Written], time_zone: str) -> dict[str, Any] | 
 def word_known(
     cached: Mapping[str, Any], known: Sequence[Written], time_zone: str, limit: int, *, knows_diary: bool
 ) -> dict[str, Any]:
-    """Return the segments of a context that ends before a message, in the form in which they are cached.
+    """Return the segments of a context that ends before a message, in the form in which segments are cached.
 
     They contain only entries from before the message.
 
@@ -150,8 +155,8 @@ def word_known(
         known: The newest valid entries from before the message, in order.
         time_zone: The IANA name of the chat's time zone.
         limit: The number of lines of the segment `diary`.
-        knows_diary: Whether everything in the cached segment `diary` is from before the message. If not, the segment
-            has its entries from before the message, without the folded part.
+        knows_diary: Whether everything in the cached segment `diary` is from before the message. If not, the result
+            has only the entries of `diary` that are from before the message, without the folded part.
 
     """
     held = cached["held"]

@@ -1,7 +1,10 @@
-"""Moves a diary to another name: the unnamed diary once the chat has a sole character, or that of a renamed character.
+"""Moves a diary to another name: that of a renamed character, or the unnamed diary.
 
-Entries keep their numbers, and the folded part moves along. If there is a diary of that name already, the entries of
-both are merged in the order of their numbers, and folds that lack some of them are made again.
+A chat that names no characters has an *unnamed diary*, stored under the name "". Once the chat has exactly one active
+character, the unnamed diary becomes that character's.
+
+Entries keep their numbers, and the folded part moves along. If the new name has a diary already, the entries of both
+diaries are merged in the order of their numbers, and folds that lack some of them are made again.
 """
 
 from collections.abc import Sequence
@@ -26,7 +29,7 @@ async def adopt_nameless(db_session: DbSession, head: Head, *, now: datetime, se
     character = find_sole((await queries.read_cast(db_session, line)).characters)
     if character is None:
         return
-    await _pass_on_work(db_session, head, character, now=now, settle_s=settle_s)
+    await _move_work(db_session, head, character, now=now, settle_s=settle_s)
     numbers = await change_queries.name_entries(db_session, line, character)
     if not numbers:
         return
@@ -68,8 +71,9 @@ async def _rename_cached(db_session: DbSession, head: Head, former: str, name: s
 async def _rename_work(db_session: DbSession, event: CharacterRenamed, same: Sequence[str]) -> None:
     """Rename the work items of folds and of unwritten entries.
 
-    Running attempts at these items, and at the items with the keys in `same`, lose their lease and begin again.
-    A former character of the new name can have an unwritten entry about the same messages; it is dropped.
+    Running attempts at these items, and at the items with the keys in `same`, lose their lease and begin again. If a
+    former character had the new name, it can have an unwritten entry about the same messages, whose key would be the
+    same. That entry is cancelled.
     """
     head = event.head
     record(db_session, head.line, WORK)
@@ -83,7 +87,7 @@ async def _rename_work(db_session: DbSession, event: CharacterRenamed, same: Seq
     defer(db_session, WorkScheduled())
 
 
-async def _pass_on_work(db_session: DbSession, head: Head, character: str, *, now: datetime, settle_s: float) -> None:
+async def _move_work(db_session: DbSession, head: Head, character: str, *, now: datetime, settle_s: float) -> None:
     """Schedule the unwritten entries of the unnamed diary for the character, and cancel its fold."""
     line = head.line
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, 0)

@@ -110,17 +110,17 @@ _BEFORE_MESSAGE = f"""
 OF_LINE = f"""
     CASE WHEN b.seq IS NOT NULL OR ({SHARES}) THEN json_build_object(
         'time_zone', c.time_zone, 'entries', {_BEFORE_MESSAGE}, 'shared', {SHARED})::text END"""
-"""A scalar expression for contexts: the entries of other chats, if the line shares its diaries. For the context of a
-message, it also has the newest valid entries of all diaries from before it."""
+"""A scalar expression for contexts: the entries of other chats, if the line shares its diaries. If the context ends
+before a message (`b.seq`), it also has the newest valid entries of all diaries from before that message."""
 
 OF_CHAT_ITSELF = f"""
     CASE WHEN b.seq IS NOT NULL THEN json_build_object(
         'time_zone', c.time_zone, 'entries', {_BEFORE_MESSAGE}, 'shared', NULL)::text END"""
-"""The same without the entries of other chats."""
+"""`OF_LINE` without the entries of other chats."""
 
 OF_CURRENT = f"""
     CASE WHEN {SHARES} THEN json_build_object('shared', {SHARED})::text END"""
-"""The same for a context that is not before a message."""
+"""`OF_LINE` for a context that does not end before a message: only the entries of other chats."""
 
 _CONTENTS = """
     SELECT entry_id, content FROM diary_entries
@@ -149,7 +149,10 @@ class Cast(NamedTuple):
 
 
 class Turns(NamedTuple):
-    """A period with the characters that spoke in it (None is an unnamed one), and those that wrote an entry in it."""
+    """A range of messages, with the characters that spoke in it, and those that wrote an entry in it with their tool.
+
+    None in `speakers` is a message without a name.
+    """
 
     first_seq: int
     last_seq: int

@@ -22,7 +22,10 @@ RECENT = SegmentSpec("diary_recent", after="history", trimmed_before="diary")
 
 
 def contribute(view: View) -> Contributed:
-    """Return the diary of the character whose prompt it is, or the unnamed diary if it is no character's prompt."""
+    """Return the diary of the character whose prompt it is.
+
+    Without a character it is the unnamed diary: that of a chat that names no characters.
+    """
     cached = view.cached.get("characters", {}).get(view.character or "", {})
     placement = place(DiarySettings.of(view.settings))
     queried = orjson.loads(view.queried) if view.queried else {}
@@ -47,9 +50,9 @@ def contribute(view: View) -> Contributed:
 
 
 def _merge(view: View, cached: Mapping[str, Any], queried: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the segments of a diary that is shared.
+    """Return the segments of a diary that is shared with the user's other chats.
 
-    Until the diary is cached, the segment `diary` has the entries from before the chat began.
+    Until the diary is cached, the segment `diary` has the entries of other chats from before this chat began.
     """
     lines = DiarySettings.of(view.settings).lines
     shared = queried.get("shared") or {"rows": (), "began_us": 0}

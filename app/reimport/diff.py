@@ -1,8 +1,9 @@
 """Matches a wanted list of messages with a line and decides whether the line can be changed in place. Pure.
 
-A frontend that sends its whole chat again sends the result, not the changes. The result is matched with the line's
-messages, so that an edited message remains the same message and the memory derived from it is updated, not lost.
-Without ids, equal messages are matched first; `pairing` then pairs the messages between them, as edits.
+A frontend that sends its whole chat again sends the resulting messages, not the changes. These are matched with the
+line's messages, so that an edited message remains the same message and the memory derived from it is updated, not lost.
+Messages without ids are matched by equal role, name and text first; `pairing` then pairs the messages between them, as
+edits.
 
 In place, a message can be edited, deleted, restored from its tombstone, or appended after all others. A message cannot
 be inserted between two others or moved, because its `seq` never changes. A list that needs this needs a new line.
@@ -52,12 +53,13 @@ class Wanted(NamedTuple):
 class Alignment:
     """The result of matching the wanted messages with a line.
 
-    `diverges_at` is the index of the first wanted message that has a smaller matched seq somewhere after it; a new
-    message counts as greater than every seq. The messages before the index keep their seqs: the new line is a copy that
-    ends with the last of them. All messages from the index on are appended to it. Of these, the messages that match
-    have greater seqs than all kept messages, so the copy does not contain them and their ids are free. `diverges_at`
-    cannot be larger. The message there is either new, or a later wanted message matches a smaller seq; a copy up to its
-    seq would then contain that later message before it, in the wrong order.
+    `diverges_at` is the index of the first wanted message that is followed, at any distance, by one that matches a
+    smaller seq; a new message counts as greater than every seq. The messages before the index keep their seqs: the new
+    line is a copy that ends with the last of them. All messages from the index on are appended to the copy. Those that
+    match a message have greater seqs than all kept messages, so the copy does not contain them and their ids are free.
+
+    `diverges_at` cannot be larger. The message at the index is either new, or a later wanted message matches a smaller
+    seq. A copy that kept the message would contain that later message before it, in the wrong order.
 
     Attributes:
         matches: For each wanted message, the seq of the message that it matches, which may be a tombstone to restore;
@@ -92,8 +94,8 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
     matches = _pair_between(existing, wanted, equal)
     diverges_at = _find_divergence(matches)
     if diverges_at is not None and end:
-        # The appended messages may end as the line did ("go on"). The common end then matched one of them with a
-        # message that an earlier wanted message needs.
+        # The appended messages may end with the same text as the line, such as "go on". The common end then matched one
+        # of them with a message of the line that an earlier wanted message should match.
         without_end = _pair_between(existing, wanted, _match_between(existing, wanted, given, start, []))
         if _find_divergence(without_end) is None:
             matches, diverges_at = without_end, None
@@ -111,7 +113,7 @@ def _find_removed(existing: Iterable[Existing], matches: Iterable[int | None]) -
 
 
 def _find_divergence(matches: Sequence[int | None]) -> int | None:
-    """Return the first index with a smaller seq somewhere after it, or None; a new message ranks after every seq."""
+    """Return the first index that is followed by a smaller seq, or None; a new message counts as greater than all."""
     diverges_at = None
     least_seq_after: float = inf
     for index in range(len(matches) - 1, -1, -1):
@@ -166,7 +168,7 @@ class _Unmatched:
     """The messages with the same role, name and content that are not matched yet.
 
     `_free` is a disjoint-set forest: from each index in `seqs`, it leads to the next free one, and each search shortens
-    the paths. So a line on which all messages are "ok." takes hardly longer than any other.
+    the paths. So a line whose messages are all "ok." takes hardly longer than any other.
     """
 
     def __init__(self, seqs: list[int]) -> None:
@@ -242,11 +244,11 @@ def _find_gaps(existing: Iterable[Existing], matched: set[int]) -> dict[tuple[fl
 def _match_in_order(
     existing: Sequence[Existing], wanted: Sequence[Wanted], matches: Sequence[int | None]
 ) -> list[int | None] | None:
-    """Return other matches, with all seqs ascending, or None if that would drop a match by id or by text.
+    """Return other matches, with all seqs ascending, or None if these would lack a match by id or by text.
 
     If a message was edited so that its text equals that of another message, matching by text confuses the two. So here
-    a message without an id is matched by text only if that text occurs once in both lists; the messages between two
-    matches are paired by role and in order.
+    a message without an id is matched by text only if that text occurs exactly once in each list; the messages between
+    two matches are paired by role and in order.
     """
     old = Counter(message.said for message in existing if not message.deleted)
     new = Counter(message.said for message in wanted)
@@ -268,7 +270,7 @@ def _match_in_order(
 
 def _find_ascending(matches: Iterable[int | None]) -> set[int]:
     """Return the longest ascending part of the matched seqs."""
-    ends: list[int] = []  # the smallest last seq of an ascending part, by its length less one
+    ends: list[int] = []  # index i: the smallest last seq of all ascending parts with i + 1 seqs
     former: dict[int, int | None] = {}
     for seq in matches:
         if seq is not None:

@@ -1,12 +1,12 @@
 """Pairs old and new messages between two matched neighbours: each pair is one message whose text was edited. Pure.
 
-An edited text without an id matches no stored message. Its neighbours still match, so the message between them in the
-list is the message between them on the line. If there are several on either side, only messages
-of the same role are paired, and pairs never cross. Of the choices with the most pairs, the one with the most equal
-speakers and words is taken.
+If the text of a message was edited and its id is not given, it matches no stored message. But the messages around it
+still match, so the new message between them is taken for the stored message between them. If there are several new or
+several stored messages there, only messages of the same role are paired, and pairs never cross. Of the choices with the
+most pairs, the one with the most equal speakers and words is taken.
 
-After the last matched message, new messages can only be appended. So if one of them has no partner there, the
-following ones get none either.
+After the last matched message, messages can only be appended. So once a new message there has no partner, the new
+messages after it get none either.
 """
 
 from bisect import bisect_right
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _COMPARISONS_EACH = 16
-"""How many comparisons a message may cost on average. Longer gaps are paired by role alone, in order."""
+"""How many comparisons a message may cost on average. Longer stretches are paired only by role, in order."""
 
 _COMPARED_CHARS = 2_000
 _SAME_ROLE, _SAME_SPEAKER = 1 << 40, 1 << 20

@@ -1,4 +1,4 @@
-"""SQL of a re-import: reads a whole line, changes many messages at once, copies what belongs to moved messages."""
+"""SQL of a re-import: reads a whole line, changes many messages at once, copies the data of moved messages."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,13 +10,13 @@ from app.chats.head import Head, NewMessage
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 
-_STANDING = """
+_EXISTING = """
     SELECT seq, message_id, role, name, kind, content, tokens, blank, importance, tool_calls::text AS tool_calls,
         tool_call_id, metadata::text AS metadata, sent_at, identity, digest, excluded, hidden_by,
         selected_swipe, deleted_at IS NOT NULL AS deleted
     FROM messages WHERE chat_key = $1 AND line_id = $2 ORDER BY seq"""
 
-_BURY = """
+_SOFT_DELETE = """
     UPDATE messages SET deleted_at = $4
     WHERE chat_key = $1 AND line_id = $2 AND seq = ANY($3) AND deleted_at IS NULL"""
 
@@ -63,7 +63,7 @@ _SELECT_SWIPES = f"""
 
 _MOVED = "unnest($3::int[], $4::int[]) AS moved (old_seq, new_seq)"
 
-_BRING_MARKS = f"""
+_COPY_MARKS = f"""
     UPDATE messages m SET identity = n.identity, excluded = n.excluded, pinned = n.pinned, hidden_by = n.hidden_by,
         visibility_pinned = n.visibility_pinned, selected_swipe = n.selected_swipe, edited_at = n.edited_at
     FROM (
@@ -74,20 +74,20 @@ _BRING_MARKS = f"""
             {ONE_LOOKUP_EACH}) AS here
     ) AS n WHERE m.ctid = n.row_ref"""  # noqa: S608 - constants only
 
-_BRING_SWIPES = f"""
+_COPY_SWIPES = f"""
     INSERT INTO swipes (chat_key, line_id, seq, swipe_index, content)
     SELECT $1, $2, new_seq, s.swipe_index, s.content FROM {_MOVED} CROSS JOIN LATERAL (
         SELECT * FROM swipes WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq
         {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
 
-_BRING_REVISIONS = f"""
+_COPY_REVISIONS = f"""
     INSERT INTO revisions (chat_key, line_id, seq, number, swipe, role, name, content, replaced_at)
     SELECT $1, $2, new_seq, r.number, r.swipe, r.role, r.name, r.content, r.replaced_at
     FROM {_MOVED} CROSS JOIN LATERAL (
         SELECT * FROM revisions WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq
         {ONE_LOOKUP_EACH}) AS r"""  # noqa: S608
 
-_BRING_SOURCES = f"""
+_COPY_SOURCES = f"""
     INSERT INTO source_lines (chat_key, line_id, seq, number, source)
     SELECT $1, $2, new_seq, s.number, s.source FROM {_MOVED} CROSS JOIN LATERAL (
         SELECT * FROM source_lines WHERE chat_key = $1 AND line_id = $5 AND seq = old_seq
@@ -96,12 +96,12 @@ _BRING_SOURCES = f"""
 
 async def list_existing(db_session: DbSession, head: Head) -> list[asyncpg.Record]:
     """Return the fields of the line's messages that a re-import may change, including deleted ones, in seq order."""
-    return await db_session.raw.fetch(_STANDING, *head.line)
+    return await db_session.raw.fetch(_EXISTING, *head.line)
 
 
 async def soft_delete(db_session: DbSession, head: Head, seqs: Sequence[int], now: datetime) -> None:
     """Soft-delete messages."""
-    await db_session.raw.execute(_BURY, *head.line, list(seqs), now)
+    await db_session.raw.execute(_SOFT_DELETE, *head.line, list(seqs), now)
 
 
 async def select_swipes(db_session: DbSession, head: Head, chosen: Sequence[tuple[int, int]]) -> None:
@@ -144,5 +144,5 @@ async def bring_along(db_session: DbSession, head: Head, from_line_id: UUID, mov
     `moved` has the (seq there, seq here) of each message.
     """
     seqs = list(zip(*moved, strict=True))
-    for statement in (_BRING_MARKS, _BRING_SWIPES, _BRING_REVISIONS, _BRING_SOURCES) if moved else ():
+    for statement in (_COPY_MARKS, _COPY_SWIPES, _COPY_REVISIONS, _COPY_SOURCES) if moved else ():
         await db_session.raw.execute(statement, *head.line, *seqs, from_line_id)

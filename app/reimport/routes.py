@@ -24,9 +24,9 @@ async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, cl
     the message does not have yet are added. If an optional field is left out, a matched message keeps its value; null
     clears it.
 
-    If messages were inserted or reordered, a new line becomes current, and the former line can still be read. Of the
-    lines that were replaced in this way, the newest `MEMOBOOK_KEPT_REPLACED_LINES` (20) are kept. Lines that a restore,
-    a fork or a switch made current are always kept.
+    If messages were inserted or reordered, a new line becomes current, and the former line can still be read. The
+    newest `MEMOBOOK_KEPT_REPLACED_LINES` (20) of the lines that re-imports have replaced are kept. Lines that a
+    restore, a fork or a switch made current are always kept.
     """
     outcome = await service.put_messages(db_session, ref, wanted.messages, limits=limits, now=clock())
     return OrjsonResponse(

@@ -5,8 +5,9 @@ of a message is one of its swipes, that swipe is selected, and the text is not e
 reordered, a new line begins with the part that both have in common. Messages that moved keep their marks, swipes and
 revisions, and the texts that people wrote about them move too. The former line does not change.
 
-The deferred events run in this order: memories of the cut-off end are dropped, memories of changed messages are marked
-as stale, then the appended messages fill batches. By then the head includes all changes.
+The handlers of events run at the end, in this order: memories of the removed end are dropped, memories of changed
+messages are marked as stale, then the appended messages fill batches. By then, the head (the line's row) includes all
+changes.
 """
 
 import asyncio
@@ -81,7 +82,7 @@ async def put_messages(
         line_id = head.line_id
     else:
         line_id = await replace_line(db_session, head, until_seq=plan.kept_seq, limits=limits, now=now)
-        await _go_on_elsewhere(db_session, head, line_id, plan, now)
+        await _build_on_new_line(db_session, head, line_id, plan, now)
     return Reimported(
         added=sum(match.is_added for match in plan.matches),
         changed=sum(match.differs and not match.is_added for match in plan.matches),
@@ -90,8 +91,8 @@ async def put_messages(
     )
 
 
-async def _go_on_elsewhere(db_session: DbSession, former: Head, line_id: UUID, plan: Plan, now: datetime) -> None:
-    """Build the list on the new line, on which only the first messages keep their seqs."""
+async def _build_on_new_line(db_session: DbSession, former: Head, line_id: UUID, plan: Plan, now: datetime) -> None:
+    """Build the wanted list on the new line, on which only the first messages keep their seqs."""
     head = await truncate_copy(db_session, (former.chat_key, line_id), plan.kept_seq, now=now)
     await db_session.run_deferred()  # drops what was derived from the cut-off end before other changes are counted
     await _change(db_session, head, plan.kept, [row for row in plan.removed if row["seq"] <= plan.kept_seq], now)

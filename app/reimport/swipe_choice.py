@@ -14,10 +14,10 @@ class SwipeChoice(NamedTuple):
 def choose_swipe(
     known: Mapping[int, str], selected: int, content: str, given: Sequence[str], given_index: int
 ) -> SwipeChoice:
-    """Return the swipe that is to have the text `content`; if it has another text now, it is edited.
+    """Return the swipe that is to have the text `content`; if it has another text now, the caller edits it.
 
-    `known` are all texts of the message by index, of which `selected` is selected. `given` are the texts that the
-    caller gave, if any, with `content` at `given_index`.
+    `known` are all stored texts of the message by index; `selected` is the index of the selected one. `given` are the
+    texts of the request, if any, with `content` at `given_index`.
 
     If `content` is a known text, its swipe is selected. If `content` is new and the stored swipe at `given_index` is
     not among the given texts, that swipe was edited. Every other new text is added as a swipe. If no texts are given

@@ -1,7 +1,9 @@
 """Parses a model's answers: the recap of a scene and the running recap, part by part. Pure.
 
-Cheap models vary the headings (level, case, bold, a number before them, another language) and the bullets. Both are
-normalised, so that parsing a parsed recap again changes nothing. `breaks.py` parses where a scene ends.
+A recap has three parts under headings: outcomes (what happened), threads (what is still open) and state (`label: value`
+lines). A group in a state is a label without a value (`Mira:`) with deeper lines below it; parsing puts its name before
+their labels: `Mira, mood: calm`. Cheap models vary the headings (level, case, bold, a number before them, another
+language) and the bullets. Both are normalised, so that parsing a parsed recap again changes nothing.
 """
 
 import json
@@ -79,7 +81,7 @@ def _name_groups(lines: Sequence[StateLine]) -> list[str]:
 def _find_heads(lines: Sequence[StateLine]) -> Mapping[int, str]:
     """Return the lines that name a group, with the name: a label without a value, followed by a deeper line.
 
-    A single one at its depth is left out, because it distinguishes nothing: "At the end of the scene:".
+    A name that is the only one at its depth is left out, because it distinguishes nothing: "At the end of the scene:".
     """
     heads = {}
     for at, (depth, line) in enumerate(lines[:-1]):
@@ -203,14 +205,14 @@ def has_state(recap: str) -> bool:
 
 
 def find_state_scene(recap: str) -> str | None:
-    """Return the scene that the state of a running recap names at its head, or None."""
+    """Return the scene that the first line of the state of a running recap names, or None."""
     state = _STATE.search(recap)
     head = _STATE_HEAD.match(recap, state.end()) if state else None
     return head[1] if head else None
 
 
 def head_state(recap: str, scene: str | None) -> str:
-    """Return a running recap whose state begins with the name of the scene that it belongs to, if it has a state."""
+    """Return a running recap with the line `- scene: …` first in its state; unchanged without a state or a scene."""
     state = _STATE.search(recap)
     if state is None or scene is None:
         return recap
@@ -226,7 +228,8 @@ _Parts = tuple[list[str], list[str], list[str]]
 def _read_parts(answer: str) -> tuple[str | None, _Parts, bool]:
     """Return the title, the lines of the parts, and whether the answer has headings.
 
-    An answer without headings of parts is unwrapped as prose; when nothing is left to unwrap, all lines are outcomes.
+    If the answer has no headings of parts, remarks around it are removed (`read_prose`) until it has some or no remark
+    is left. Without headings, all lines are outcomes.
     """
     title, text = None, spoken(answer)
     while True:
@@ -305,8 +308,8 @@ def _find_part(line: str) -> tuple[int, str] | None:
 def _tidy(line: str) -> str | None:
     """Return a line with a uniform bullet, or None if it has no content.
 
-    Lines without content are placeholders, a bare "nothing", headings, offers without a bullet, and lines without a
-    letter or digit.
+    Lines without content are placeholders, a bare "nothing", headings, offers of further help without a bullet, and
+    lines without a letter or digit.
     """
     line = line.strip()
     lead = _LEAD.match(line)
@@ -341,7 +344,7 @@ def _tidy_state(lines: Iterable[str]) -> Iterator[StateLine]:
 def _find_title(preface: Sequence[str]) -> str | None:
     """Return the title in the lines before the first part, or None.
 
-    A line with the label "Title" comes first. Without one, a single line is the title if it is a heading or labelled.
+    A line with the label "Title" is preferred. Without one, a single line is the title if it is a heading or labelled.
     """
     for at, line in enumerate(preface):
         text = _unmarked(line)

@@ -1,4 +1,8 @@
-"""SQL for changes to scenes: breaks that are set or removed, messages that change or move, lines that are truncated."""
+"""SQL for changes to scenes: breaks that are set or removed, messages that change or move, lines that are truncated.
+
+A scene is *lifted* if its break was removed: its row stays for its recap, in case the break is set again. A lifted row
+is `truncated` if the line was truncated before the end of the scene; its text goes to the next scene that ends there.
+"""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -25,7 +29,7 @@ _LIFTED_BETWEEN = f"""
 
 _BREAK_BEFORE = f"SELECT max(s.last_seq) FROM scenes s WHERE {_LIVE} AND s.last_seq < $3"  # noqa: S608
 
-_LAST_LIVING = """
+_LAST_NOT_DELETED = """
     SELECT seq FROM messages
     WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 AND deleted_at IS NULL
     ORDER BY seq DESC LIMIT 1"""
@@ -50,13 +54,13 @@ async def list_holding(db_session: DbSession, head: Head, seqs: Sequence[int]) -
 
 
 async def list_reaching(db_session: DbSession, head: Head, from_seq: int) -> Sequence[Scene]:
-    """Return the scenes that end at or after `from_seq`, in order, also those whose break was removed."""
+    """Return the scenes that end at or after `from_seq`, in order, including those whose break was removed."""
     query = _all(head).where(Scene.last_seq >= from_seq)
     return (await db_session.execute(query.order_by(Scene.last_seq))).scalars().all()
 
 
 async def find_lifted(db_session: DbSession, head: Head, last_seq: int) -> Scene | None:
-    """Return the scene whose break on a seq was removed last, or None."""
+    """Return the scene whose break on `last_seq` was removed, or None; of several, the one that was removed last."""
     query = _all(head).where(Scene.lifted_at.is_not(None), Scene.last_seq == last_seq)
     return (await db_session.execute(query.order_by(Scene.lifted_at.desc()).limit(1))).scalar_one_or_none()
 
@@ -81,9 +85,9 @@ async def list_lifted_between(db_session: DbSession, head: Head, first_seq: int,
 
 
 async def list_moving(db_session: DbSession, head: Head, line_id: UUID, after_seq: int) -> Sequence[Scene]:
-    """Return the scenes of another line of the chat that end after a seq and have something by a person, in order.
+    """Return the scenes of another line of the chat that end after a seq and that a person has worked on, in order.
 
-    That is a break, a recap, a title, or the removal of a break.
+    The person set or removed the break, or wrote the recap or the title. Breaks that a truncation removed are included.
     """
     query = select(Scene).where(
         Scene.chat_key == head.chat_key,
@@ -108,7 +112,7 @@ async def find_break_before(db_session: DbSession, head: Head, seq: int) -> int:
 
 async def find_last_not_deleted(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> int | None:
     """Return the seq of the last message of a range (inclusive) that is not deleted, or None."""
-    found: int | None = await db_session.raw.fetchval(_LAST_LIVING, *head.line, first_seq, last_seq)
+    found: int | None = await db_session.raw.fetchval(_LAST_NOT_DELETED, *head.line, first_seq, last_seq)
     return found
 
 

@@ -3,6 +3,9 @@
 A changed message changes the hash of its scene. Only a scene whose hash has changed becomes stale and gets a new recap,
 and the running recap is rebuilt from there on. A break on a deleted message moves to the last message before it.
 Messages that auto-hide hides or un-hides do not count as changed.
+
+A message is *judged* once a search has decided whether a scene ends on it. A row of a removed break is *lifted*; if the
+line was truncated before its end, it is also `truncated` (`models.py`).
 """
 
 from collections.abc import Sequence
@@ -30,7 +33,7 @@ _Placed = tuple[int, Scene]
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Update the hashes of the scenes that contain changed messages, and schedule the stale ones."""
+    """Update the hashes of the scenes that contain changed messages, schedule the stale ones, and move breaks."""
     head = event.head
     if NAME not in head.cursors:
         return
@@ -148,7 +151,7 @@ async def _move_breaks(
 async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]) -> None:
     """Move removed breaks with a person's text from messages that are `gone` to the last message left before them.
 
-    There the break can be set again. It does not move past the break before it.
+    The break can then be set again on that message. It does not move past the break before it.
     """
     for lifted in await change_queries.list_lifted_written(db_session, head, sorted(gone)):
         former_break = await change_queries.find_break_before(db_session, head, lifted.last_seq)
@@ -161,7 +164,7 @@ async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]
 async def _open_again(db_session: DbSession, head: Head, scene: Scene, event: LineTruncated) -> None:
     """Delete a scene that reaches past the end of a truncated line.
 
-    With a title or recap by a person, it is kept as `truncated`, its break removed, for the next scene that ends there.
+    If it has a title or recap by a person, its row stays, lifted and `truncated`, for the next scene that ends there.
     """
     if not (scene.is_written or scene.titled):
         await db_session.delete(scene)
@@ -174,7 +177,7 @@ async def _open_again(db_session: DbSession, head: Head, scene: Scene, event: Li
 
 
 async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: datetime) -> None:
-    """Delete a scene without messages; with a title or recap by a person, only remove its break."""
+    """Delete a scene without messages; if it has a title or recap by a person, only remove its break."""
     await unschedule(db_session, head, NAME, [str(scene.scene_id)])
     if scene.is_written or scene.titled:
         scene.lifted_at = now
@@ -186,8 +189,8 @@ async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: dateti
 def _place(move: MessagesMoved, scenes: Sequence[Scene]) -> list[_Placed]:
     """Return where the `scenes` of the other line end on this one, in the order of these ends.
 
-    A scene whose last message did not move is left out. A scene that is `truncated` has no last message, so it ends on
-    the message that it follows.
+    A scene whose last message did not move is left out. The last message of a `truncated` scene was removed, so the
+    scene ends on the last message up to there that both lines have.
     """
     seqs = dict(move.seqs)
     ends = ((max(move.seq_here(one.last_seq), 1) if one.truncated else seqs.get(one.last_seq), one) for one in scenes)
@@ -195,7 +198,7 @@ def _place(move: MessagesMoved, scenes: Sequence[Scene]) -> list[_Placed]:
 
 
 async def _forget_clipped(db_session: DbSession, move: MessagesMoved, moving: Sequence[_Placed]) -> None:
-    """Delete the `truncated` copies on this line of scenes that move here as a whole."""
+    """Delete `truncated` rows on this line if the same scenes move here with all of their messages."""
     whole = {scene.scene_id for _, scene in moving}
     for left in await change_queries.list_truncated(db_session, move.head, 1, max(move.kept_seq, 1)):
         if left.scene_id in whole:

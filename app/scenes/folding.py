@@ -1,4 +1,7 @@
-"""Reads the state of the running recap: the version for contexts, and the scenes to fold into it next."""
+"""Reads the state of the running recap: the version for contexts, and the scenes to fold into it next.
+
+A *step* is the range of scenes that one fold added to a version. It is valid while none of these scenes has changed.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +26,8 @@ class RecapState:
 
     Attributes:
         chain: The current version and those it was built on.
-        shown: The latest valid version that ends by `limit_seq`. Contexts contain it, and the next fold builds on it.
+        shown: The latest valid version that ends at or before `limit_seq`. Contexts contain it, and the next fold
+            builds on it.
         limit_seq: The last seq that may be covered; `recap.exclude_latest` leaves out the newest scenes.
 
     """
@@ -49,7 +53,10 @@ class RecapState:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The scenes to fold next, in order and never empty, and the version to fold them into; None begins a new recap."""
+    """The scenes to fold next, in order and never empty, and the version to fold them into.
+
+    `base` is None if the fold begins a new recap.
+    """
 
     base: Link | None
     scenes: tuple[ClosedScene, ...]
@@ -78,8 +85,8 @@ async def find_fold(db_session: DbSession, head: Head, *, from_nothing: bool = F
         return None
     base = None if from_nothing else recap_state.shown
     from_seq = base.last_unit + 1 if base else 1
-    behind = await queries.list_closed_between(db_session, head, from_seq, recap_state.limit_seq, limit=MOST_SCENES)
-    chosen = choose_fold(behind, recap_state.limit_seq)
+    uncovered = await queries.list_closed_between(db_session, head, from_seq, recap_state.limit_seq, limit=MOST_SCENES)
+    chosen = choose_fold(uncovered, recap_state.limit_seq)
     return Fold(base, tuple(chosen)) if chosen else None
 
 
@@ -88,9 +95,9 @@ async def reconcile_fold_work(
 ) -> None:
     """Schedule a fold if there is anything to fold; else cancel the scheduled one, unless a person asked for it.
 
-    With `only_news`, nothing is scheduled (and a scheduled fold is cancelled, as above) if valid steps of versions
-    newer than the current one already cover every scene of the fold. A person has then gone back to an older version,
-    and the next fold waits for a scene that no newer version covers.
+    With `only_news`, a fold is unnecessary if valid steps of versions newer than the current one cover all of its
+    scenes. A person has then gone back to an older version, and the next fold waits for a scene that no newer version
+    covers.
     """
     fold = await find_fold(db_session, head) if SceneSettings.of(head.settings).enabled else None
     if fold and not (only_news and await _is_covered_by_newer(db_session, head, fold)):
@@ -135,10 +142,10 @@ async def rehash_steps(db_session: DbSession, head: Head, first_seq: int, last_s
     places = [(step.first_unit, step.last_unit) for step in steps]
     first_unit, last_unit = min(first for first, _ in places), max(last for _, last in places)
     scenes = await queries.list_closed_between(db_session, head, first_unit, last_unit)
-    says = hash_steps(scenes, places)
+    hashes = hash_steps(scenes, places)
     rows = [
-        (step.subject, step.version, now_says)
-        for step, now_says in zip(steps, says, strict=True)
-        if now_says != step.current_hash
+        (step.subject, step.version, current_hash)
+        for step, current_hash in zip(steps, hashes, strict=True)
+        if current_hash != step.current_hash
     ]
     await narratives.update_hashes(db_session, head.line, RECAP.layer, rows)

@@ -1,4 +1,4 @@
-"""Asks a model where a scene ends, for its recap and for the running recap.
+"""Asks a model where a scene ends, for the recap of a scene, and for the running recap.
 
 Each function raises ModelError, NoUsableAnswer, and DoesNotFit if the request does not fit the model's context.
 """
@@ -27,7 +27,7 @@ from app.summarising.source import Source
 from app.summarising.transcript import Utterance
 
 MOST_MESSAGES = 60
-"""The maximum number of messages of a scene in one request that cheap models still read well."""
+"""The maximum number of messages of a scene in one request: as many as cheap models still read well."""
 
 TEMPERATURE = 0.3
 
@@ -81,10 +81,10 @@ async def ask_for_scene(
 ) -> tuple[SceneText, str, str]:
     """Return the recap of the scene `source`, the model's name and the prompt's version.
 
-    The recap is made from the scene's own messages alone: if earlier scenes change, the scene's hash does not. A long
+    The recap is made only from the scene's own messages, so a change of earlier scenes does not make it stale. A long
     scene is split into parts. Each request contains the recap of the part before, so that names stay the same, and the
-    recaps are then joined with `join_prompt`. `parts` are those that a former attempt made, from the first on; `keep`
-    stores the parts after each further one.
+    recaps are then joined with `join_prompt`. `parts` are the first parts, if a former attempt has made them; `keep`
+    stores all parts after each new one.
     """
     made = list(parts)
     scene_recaps = [part.text for part in made]
@@ -158,7 +158,7 @@ def _scene_messages(
 async def _join(
     inquiry: Inquiry, prompt: PromptTemplate, scene_recaps: Sequence[SceneText], source: Source
 ) -> SceneText:
-    """Fold the recaps of a scene's parts into one, like scenes, so that threads settled by a later part are dropped."""
+    """Fold the recaps of a scene's parts into one, as the running recap is folded: settled threads are dropped."""
     joined = ""
     for first in range(0, len(scene_recaps), MOST_SCENES):
         parts = [SceneRecap(None, render_recap(part)) for part in scene_recaps[first : first + MOST_SCENES]]

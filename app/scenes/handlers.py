@@ -1,4 +1,7 @@
-"""Handles appends, coverage, edges and the context cache of scenes. `changes.py` handles messages that change."""
+"""Handles appends, coverage, edges and the context cache of scenes. `changes.py` handles messages that change.
+
+An *edge* is a seq at which the history may begin after a cut; with the edges of scenes, a scene ends just before it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -51,7 +54,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     head.cursors[NAME] = opened.to_json()
     await end_wait(db_session, head)
     first_seq = opened.first_seq or 1
-    was_empty = event.former_head_seq < first_seq or former.count is None  # uncounted: all of it may be deleted
+    was_empty = event.former_head_seq < first_seq or former.count is None  # not counted: it may be empty
     if first_seq > 1 and was_empty:  # the open scene now counts among the newest scenes
         if hides(head):
             await schedule_hide(db_session, head, now=event.now)

@@ -44,7 +44,7 @@ def choose_hidden(
 def list_old(
     scenes: Sequence[tuple[int, int, bool]], *, has_open: bool, keep: int | None, covered_seq: int
 ) -> list[Range]:
-    """Return the scenes that would be hidden if enough messages followed them; the arguments are as above."""
+    """Return the scenes that are hidden once enough messages follow them; for the arguments see `choose_hidden`."""
     if keep is None or keep < 0:
         return []
     old = scenes[: count_old(len(scenes), has_open=has_open, keep=keep)]
@@ -52,7 +52,7 @@ def list_old(
 
 
 def count_missing(old: Sequence[Range], newest: Sequence[int], keep_messages: int, kept_from: int) -> int:
-    """Return how many more messages are needed until the next of the `old` scenes can be hidden; 0 if none waits.
+    """Return how many more messages are needed until the next of the `old` scenes can be hidden; 0 if none is left.
 
     `newest` are the seqs of the newest messages in sight, at most `keep_messages`.
     """
@@ -83,9 +83,9 @@ async def _draft(_ctx: JobContext, _claimed: Claimed, source: bool) -> bool:
 
 
 async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:
-    """Hide the scenes that the settings and the running recap allow to hide, and un-hide the rest.
+    """Hide the old scenes that the running recap covers, and un-hide all other messages that auto-hide has hidden.
 
-    Enough messages stay in sight for the history to keep as many as after a cut.
+    At least `history.keep_messages` messages stay in sight, as many as the history keeps after a cut.
     """
     head, keep_messages = made.head, made.head.settings.history.keep_messages
     scenes = await queries.list_closed(db_session, head)

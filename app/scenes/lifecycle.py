@@ -186,7 +186,7 @@ def new_scene(head: Head, now: datetime) -> Scene:
 
 
 async def _take_up(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> Scene | None:
-    """Return the stored scene that a new break on `last_seq` uses again, or None.
+    """Return the row of a removed break that a new break on `last_seq` uses again, or None.
 
     The first of these that exists is used:
 

@@ -96,7 +96,7 @@ _MESSAGES = f"""
     ) AS counted"""  # noqa: S608
 
 MOST_COUNTED = 1_000
-"""Only this many messages of a scene are counted, so that the time of a list does not grow with its scenes."""
+"""Only this many messages of a scene are counted, so that a list does not take longer for longer scenes."""
 
 
 async def find_last_break(db_session: DbSession, head: Head) -> int:

@@ -1,7 +1,8 @@
 """Which scenes are folded into the running recap next, and the hashes of its steps. Pure.
 
-Positions in the running recap are seqs: a scene belongs to the step that contains its last seq. If an older scene
-changes, its step becomes stale, and the recap is rebuilt from the version before that step.
+A *step* is the range of scenes that one fold added to a version. Positions in the running recap are seqs: a scene
+belongs to the step that contains its last seq. If an older scene changes, its step becomes stale, and the recap is
+rebuilt from the version before that step.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from uuid import UUID
 from app.chats.hashes import DIGEST_BYTES, range_hash
 
 MOST_SCENES = 8
-"""The maximum number of scenes in one fold that cheap models still read well."""
+"""The maximum number of scenes in one fold: as many as cheap models still read well."""
 
 NO_RECAP = bytes(DIGEST_BYTES)
 """The digest of a scene without a valid recap. A step with such a scene becomes stale when the recap is made."""
@@ -61,8 +62,8 @@ def find_limit(newest_breaks: Sequence[int], exclude_latest: int, head_seq: int)
 def choose_fold(scenes: Iterable[ClosedScene], limit_seq: int) -> list[ClosedScene]:
     """Return which of `scenes` to fold next; they follow the latest valid version, in order.
 
-    A pending scene ends the fold, because scenes are folded in story order. A scene that has failed for good does not:
-    if its recap is made later, the step becomes stale and is folded again.
+    A fold stops before a pending scene, because scenes are folded in story order. It passes over a scene that has
+    failed for good: if the recap of that scene is made later, the step becomes stale and is folded again.
     """
     chosen: list[ClosedScene] = []
     for scene in scenes:

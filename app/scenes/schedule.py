@@ -19,6 +19,7 @@ from app.scenes.open_scene import OpenScene
 from app.scenes.settings import SceneSettings
 
 _FIRST_LOOK_SEQS = 512
+"""How many seqs the first query reads to count or list messages; each further one reads four times as many."""
 
 
 async def count_eligible(db_session: DbSession, head: Head, first_seq: int, last_seq: int, *, enough: int) -> int:
@@ -85,7 +86,7 @@ FOLD = "recap"
 HIDE = "hide"
 """Hide and un-hide messages by the rules of auto-hide."""
 WAIT = "wait"
-"""Decide on a forced cut that has waited for searches as long as it may."""
+"""Decide on a forced cut that has waited for searches for the longest permitted time."""
 
 DEBOUNCE_S = 1.0
 """How long folds and auto-hide wait for further changes, so that changes in bulk cause one of each."""

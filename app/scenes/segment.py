@@ -44,7 +44,7 @@ FORMER_RECAP = f"""
             'anchor_seq', c.anchor_seq)::text
         FROM (SELECT) one LEFT JOIN former f ON true
     ) END"""  # noqa: S608 - constants only
-"""A scalar subquery for a context whose message the running recap already covers.
+"""A scalar subquery for a context that ends before a message (`b.seq`) which the running recap already covers.
 
 It returns the newest version, in the chain of the version in use, that ends before the message. Deleted versions are
 skipped; a version that is not a person's is left out if any step up to its end is stale.

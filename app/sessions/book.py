@@ -22,7 +22,7 @@ from app.sessions.open_session import NAME, OpenSession
 from app.sessions.settings import SessionSettings
 
 MOST_COUNTED = 1_000
-"""The most messages of a session that are counted, so that the time of a list does not grow with its sessions."""
+"""The most messages of a session that are counted, so that a list does not take longer for longer sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Listed:
 async def list_sessions(
     db_session: DbSession, ref: ChatRef, *, line: UUID | None, after_number: int, limit: int
 ) -> list[Listed]:
-    """Return the sessions with a number greater than `after_number`, in the order of the story.
+    """Return the sessions with a number greater than `after_number`, in story order.
 
     Raises ChatNotFound, LineNotFound.
     """
@@ -72,9 +72,9 @@ async def get_session(db_session: DbSession, ref: ChatRef, number: int, *, line:
 
 
 async def find_ids(db_session: DbSession, places: Sequence[tuple[UUID, UUID, int]]) -> list[UUID | None]:
-    """Return the id of the session that contains each place: a chat's key, a line of it, and a seq.
+    """Return the id of the session that contains each place: a chat's key, the id of a line, and a seq.
 
-    None on a line that never had a break, if its sessions are switched off.
+    The id is None if the line never had a break and its sessions are switched off.
     """
     if not places:
         return []

@@ -1,4 +1,7 @@
-"""Ends sessions in appends and by hand, and keeps the sessions of a line in step with its messages."""
+"""Ends sessions in appends and by hand, and corrects the sessions of a line when its messages change.
+
+The open session of a line is stored in the head's cursors (`open_session.py`), with the number of its turns.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,9 +27,9 @@ from app.sessions.settings import SessionSettings
 
 
 async def end_sessions(db_session: DbSession, event: MessagesAppended) -> Sequence[SessionBroken]:
-    """End the open session if the append allows no more messages in it, and return the sessions that ended.
+    """End the open session, and those that begin within the append, where the settings say so; return those that ended.
 
-    Costs one statement if a session ends; otherwise none, unless the open session has to be counted again.
+    Runs one statement if a session ends, otherwise none. Counting the open session again takes another statement.
     """
     head = event.head
     rules = SessionSettings.of(head.settings).rules(head.time_zone)
@@ -60,7 +63,7 @@ async def end_sessions(db_session: DbSession, event: MessagesAppended) -> Sequen
 
 
 async def end_by_hand(db_session: DbSession, head: Head, *, now: datetime) -> SessionBroken | None:
-    """End the open session of a line whose row is locked; None if it has no messages, because it then stays open."""
+    """End the open session of a locked line and return it. A session without messages stays open: return None."""
     session = OpenSession.of(head)
     has_messages = head.head_seq >= session.first_seq
     if has_messages and _may_lack_messages(head, session):
@@ -74,9 +77,10 @@ async def end_by_hand(db_session: DbSession, head: Head, *, now: datetime) -> Se
 
 
 async def on_change(_db_session: DbSession, event: MessagesChanged) -> None:
-    """Have the turns of the open session counted again if messages were deleted or restored.
+    """If messages were deleted or restored, mark the turns of the open session as not counted.
 
-    The messages may be in the session before, because a turn is counted in the session of its reply.
+    Messages of the session before it matter, too: a turn counts in the session of its reply, and its first message can
+    be in the session before.
     """
     head = event.head
     if NAME not in head.cursors:
@@ -89,7 +93,7 @@ async def on_change(_db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Delete the sessions that begin in the removed end, so that the last one that is left is open again."""
+    """Delete the sessions that begin in the removed end of the line; the last remaining session is open again."""
     head = event.head
     if NAME not in head.cursors:
         return
@@ -103,9 +107,9 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Begin the sessions of the other line where their messages are on this one; those without messages are left out.
+    """Copy the sessions of the other line: each begins where its messages are on this line.
 
-    Messages that are new between two sessions belong to the later one.
+    Sessions that have no messages on this line are left out. New messages between two sessions belong to the later one.
     """
     head = event.head
     if NAME not in head.cursors:
@@ -114,7 +118,8 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     rows = await queries.list_begun_after(db_session, head.chat_key, event.from_line_id, event.kept_seq)
     begins = [(event.seq_here(row["first_seq"] - 1) + 1, row) for row in rows]
     ends = [*(first_seq for first_seq, _ in begins[1:]), head.head_seq + 2]
-    # Of sessions that begin at the same message the last one has messages. After reordering, seqs must still rise.
+    # If several sessions would begin at the same message, only the last one has messages here. If messages were
+    # reordered, sessions that would begin before their predecessor are left out, because seqs must rise.
     new: list[NewSession] = []
     for (first_seq, row), following in zip(begins, ends, strict=False):
         if (new[-1].first_seq if new else session.first_seq) < first_seq < following:
@@ -126,7 +131,7 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
 
 
 def _may_lack_messages(head: Head, session: OpenSession) -> bool:
-    """Return whether messages of the open session may have been deleted; without a cursor, that was not noted."""
+    """Return whether messages of the open session may have been deleted. Without a cursor, this is unknown."""
     return session.lost_messages or NAME not in head.cursors
 
 
@@ -139,7 +144,7 @@ async def _begin(
     now: datetime,
     settle_s: float,
 ) -> list[SessionBroken]:
-    """Begin sessions at the seqs of `breaks` after the open `session`, and return the sessions that this ends."""
+    """Begin sessions at the seqs of `breaks` after the open `session`, and return the sessions that end there."""
     new = [
         NewSession(number, uuid7(), first_seq, reason, now)
         for number, (first_seq, reason) in enumerate(breaks, start=session.number + 1)
@@ -162,7 +167,7 @@ async def _begin(
 
 
 async def _insert(db_session: DbSession, head: Head, session: OpenSession, new: Sequence[NewSession]) -> None:
-    """Insert sessions that follow the open `session`; the last one is open then, and its turns are not counted."""
+    """Insert sessions that follow the open `session`. The last one is then open, and its turns are not counted yet."""
     first_id = session.session_id if session.number == 1 else None
     await queries.insert_sessions(db_session, head, new, first_id=first_id)
     record(db_session, head.line, NAME, in_context=False)
@@ -170,7 +175,7 @@ async def _insert(db_session: DbSession, head: Head, session: OpenSession, new: 
 
 
 def _split_moved(event: MessagesAppended) -> tuple[Sequence[NewMessage], bool]:
-    """Return the new messages after those that a re-import moved, and whether the user spoke last before them."""
+    """Return the new messages after those that a re-import moved, and whether the user spoke last before these."""
     last_moved = max(event.moved, default=0)
     awaits_reply = event.former_awaits_reply
     if not event.moved:

@@ -15,7 +15,8 @@ class ChatSession(Table):
 
     Sessions are numbered from 1, and the first one begins at seq 1. A line without a break has no rows: its only
     session follows from the chat (`open_session.py`). The first break inserts the rows of both sessions, so that a line
-    with rows has all of them. Where a session ends is not stored, so a line whose end is cut off only loses rows.
+    with rows has all of them. The end of a session is not stored, so when a line is truncated, no row has to change:
+    rows are only deleted.
     """
 
     __tablename__ = "sessions"

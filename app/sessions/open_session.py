@@ -20,7 +20,7 @@ class OpenSession:
         number: Its number, from 1.
         first_seq: The seq at which it begins; the message may not be there yet.
         turns: How many turns it has; None if they have to be counted.
-        lost_messages: Whether messages of it were deleted, so that it may have none left.
+        lost_messages: Whether some of its messages were deleted; it may then have none left.
 
     """
 
@@ -34,8 +34,8 @@ class OpenSession:
     def first_of(cls, chat_key: UUID) -> "OpenSession":
         """Return the first session of a chat.
 
-        Its id follows from the chat, so that a chat without breaks need not store it. Once the head stores it, a fork
-        has the same id.
+        Its id is computed from the chat's key, so a chat without breaks does not have to store it. Once the head
+        stores the id, a fork has the same one.
         """
         return cls(uuid5(chat_key, NAME))
 

@@ -30,7 +30,7 @@ _COUNTS = f"""
         ) AS found {ONE_LOOKUP_EACH}
     ) AS counted"""  # noqa: S608 - constants only
 
-# The row of the first session is inserted with the first break, so it may be there already.
+# The row of the first session is inserted with the first break. After a truncation it can exist without another row.
 _INSERT = """
     INSERT INTO sessions (chat_key, line_id, number, session_id, first_seq, reason, began_at)
     SELECT chat_key, line_id, 1, $3::uuid, 1, 'first', created_at FROM chats
@@ -87,7 +87,10 @@ class NewSession(NamedTuple):
 async def list_sessions(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, after_number: int, limit: int
 ) -> list[asyncpg.Record]:
-    """Return the sessions with a number greater than `after_number`, in order, each with its end; none if no rows."""
+    """Return the sessions with a number greater than `after_number`, in order, each with its end.
+
+    A line without a break has no rows, so the result is empty.
+    """
     return await db_session.raw.fetch(_LISTED, chat_key, line_id, after_number, limit)
 
 
@@ -103,7 +106,7 @@ async def count_messages(
 async def insert_sessions(
     db_session: DbSession, head: Head, sessions: Sequence[NewSession], *, first_id: UUID | None
 ) -> None:
-    """Insert sessions, and the first one of the line with `first_id` if that is given and the row is not there."""
+    """Insert sessions; if `first_id` is given, also insert the line's first session, unless it has a row already."""
     columns = [list(column) for column in zip(*sessions, strict=True)]
     await db_session.raw.execute(_INSERT, *head.line, first_id, first_id is not None, *columns)
 
@@ -131,7 +134,7 @@ async def count_session(db_session: DbSession, head: Head, first_seq: int, befor
 
 
 async def list_ids_at(db_session: DbSession, places: Sequence[tuple[UUID, UUID, int]]) -> list[UUID | None]:
-    """Return the session that has each place, a line and a seq; None on lines without rows."""
+    """Return the id of the session that contains each place, a line and a seq; None for lines without rows."""
     rows = await db_session.raw.fetch(_AT, *([one[column] for one in places] for column in range(3)))
     return [row["session_id"] for row in rows]
 

@@ -1,1 +1,1 @@
-"""Shared by the layers that summarise messages: prompts, parsing of answers, and extractive summaries."""
+"""Shared by the layers that summarise messages: prompts, parsing and judging of answers, quoting without a model."""

@@ -72,7 +72,7 @@ def spoken(answer: str, *, truncate: bool = False) -> str:
     A gap within a line has at most 32 spaces, lines do not end with spaces, and there are at most two blank lines in a
     row, so that no parser has to skip more white space. With `truncate`, which is for answers that are a list of
     independent items, the result is cut off after MAX_ANSWER_CHARS. Raises UnusableAnswer if the reasoning does not
-    end, and, without `truncate`, if the result is longer than that.
+    end, and, without `truncate`, if the result is longer than MAX_ANSWER_CHARS.
     """
     text = _without_thinking(without_controls(answer))
     text = _TALL_GAP.sub("\n\n\n", _LINE_END.sub("\n", _WIDE_GAP.sub(" " * 32, text))).strip()
@@ -166,8 +166,9 @@ def leaves_former(text: str, former: str) -> bool:
 
 
 def is_remnant(text: str, former: str) -> bool:
-    """Whether `text` is less than a tenth as long as a long `former`, or as 2,000 characters if that is longer.
+    """Whether `text` is less than a tenth as long as `former`.
 
-    A rewritten text keeps the content of the former one, so a text this short is only a remark.
+    Returns False for a `former` of fewer than 600 characters; one of more than 2,000 characters counts as 2,000. A
+    rewritten text keeps the content of the former one, so a text this short is only a remark.
     """
     return len(former) >= _LONG_CHARS and _REMNANT * len(text) < min(len(former), _MOST_LONG_CHARS)

@@ -1,4 +1,4 @@
-"""The summariser without a model: it chooses sentences of a batch and quotes them. Pure.
+"""The summariser without a model: it chooses sentences of a batch of messages and quotes them. Pure.
 
 The weight of a term is its inverse document frequency (Spärck Jones, 1972) in the chat so far. It is higher if
 several messages of the batch contain the term, and if the term is a name or a number. The weight of a sentence
@@ -311,7 +311,7 @@ class _Scales:
         return is_cry or self._is_filler(clause)
 
     def _emphasis(self, sentence: str) -> float:
-        """Return the factor for the first person and for words of a category, which is lower for frequent words."""
+        """Return the factor for the first person and for words of `_TELLING`, which count less if they are frequent."""
         words = set(find_terms(sentence))
         telling = max(map(self._frequencies.idf, _TELLING.intersection(map(str.casefold, words))), default=0.0)
         first_person = _FIRST_PERSON_FACTOR if words & _FIRST_PERSON else 1.0

@@ -69,7 +69,7 @@ def fill_to_fit(
         if any(text and not left for text, left in zip(whole, shortened, strict=True)):
             break
         asked = ask(shortened)
-        # A text can take more tokens in its context than alone.
+        # A text can take more tokens within the prompt than alone.
         excess_tokens = cost_of(asked, count_tokens) - budget_tokens
         if excess_tokens <= 0:
             return asked

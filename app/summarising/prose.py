@@ -107,7 +107,7 @@ def _unwrap_tag(text: str) -> str:
 
 
 def _unquote(text: str) -> str:
-    """Return `text` without the quotation marks around it, unless it contains one inside, too."""
+    """Return `text` without the quotation marks around it, unless one of these marks is also inside of it."""
     quoted = len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and not {text[0], text[-1]} & set(text[1:-1])
     return text[1:-1] if quoted else text
 
@@ -151,7 +151,10 @@ def _drop_gaps(text: str) -> str:
 
 
 def _is_opening(line: str) -> bool:
-    """Whether a first line is not part of the text: blank, a heading without a number (a date), a label, a rule."""
+    """Whether a first line is not part of the text: blank, a rule, "Sure!", a heading or a label.
+
+    A heading or label with a digit is part of the text, because it can be a date.
+    """
     if not line.strip() or _RULE.fullmatch(line) or _ACKNOWLEDGEMENT.fullmatch(line):
         return True
     is_label = _LABEL_LINE.fullmatch(line) and count_words(line) <= _MOST_LABEL_WORDS

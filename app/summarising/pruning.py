@@ -5,10 +5,10 @@ from heapq import nsmallest
 
 
 def thin(lines: Sequence[str]) -> list[str]:
-    """Return `lines` without the shortest eighth of the older half, at least one line; the newest of several is kept.
+    """Return `lines` without the shortest lines of the older half: an eighth of that half, at least one line.
 
     The first line is kept while there are at least three, so that a story keeps its beginning. Longer lines are kept
-    because they say more. Applied repeatedly, it drops the oldest lines gradually.
+    because they say more. Applied repeatedly, this drops the oldest lines gradually; the last of several lines stays.
     """
     gone = find_thinnest(lines)
     return [line for at, line in enumerate(lines) if at not in gone]

@@ -19,7 +19,8 @@ def shorten_to_share(texts: Sequence[str], budget_tokens: int, count_tokens: Cal
     """Return `texts`, the longest ones shortened so that all together take at most `budget_tokens`.
 
     The shortened texts get equal shares, as large as possible: tokens that short texts do not need go to the long
-    ones. The head and the tail of a text are kept. If the share is too small for the mark, the text becomes empty.
+    ones. The head and the tail of a text are kept, with `[…n characters left out…]` between them. If the share is too
+    small for these words, the text becomes empty.
     """
     costs = [count_tokens(text) for text in texts]
     share = _share(costs, budget_tokens)

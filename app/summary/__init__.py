@@ -1,1 +1,1 @@
-"""The rolling summary: one text about everything before the history, extended by folds."""
+"""The rolling summary: one text about the messages before the history, extended by folds."""

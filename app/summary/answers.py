@@ -8,14 +8,14 @@ from app.summarising.prose import is_empty_answer, is_only_empty, read_prose
 def parse_summary(answer: str, *, former: str, wished: bool = False) -> str:
     """Return the new summary; empty if `former` is empty and the model has nothing to summarise.
 
-    If the model only says that the summary has not changed, that is `former`. Raises UnusableAnswer, also if "nothing"
-    or a short remark would replace a former summary. A short text is accepted if a person `wished` for something, such
-    as fewer words.
+    If the model only says that the summary has not changed, `former` is returned. Raises UnusableAnswer, also if the
+    word "nothing" or a short remark would replace a former summary. A short text is accepted if a person `wished` for
+    something, such as fewer words.
     """
     text = read_prose(answer)
     if leaves_former(text, former):
         return former
-    # A text that only begins with "nothing" may be a first summary, but does not keep a former one.
+    # A text that begins with "nothing" may be a first summary, but it must not replace a former one.
     if former.strip() and is_empty_answer(text):
         raise UnusableAnswer("the answer is empty, but the former summary is not")
     if not wished and is_remnant(text, former):

@@ -1,4 +1,8 @@
-"""Commands on the summary: read, write, regenerate."""
+"""Commands on the summary: read, write, choose a version, regenerate.
+
+Each *version* was written by a person, or made by a fold. A *step* is the range of messages that one fold added. A
+*kept text* is a text of a person that all later versions contain word for word.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,7 +39,7 @@ from app.summary.settings import SummarySettings
 async def get_summary(db_session: DbSession, ref: ChatRef, *, line: UUID | None = None) -> ListedVersion | None:
     """Return the latest valid version, or None if there is none. Raises ChatNotFound, LineNotFound.
 
-    While the summary is off, the latest version by a person comes first, because contexts contain no other.
+    While the summary is off, the latest version by a person is preferred, because contexts contain no other.
     """
     chat = await get_line(db_session, ref, line)
     place = (ref.key, chat.line_id)
@@ -93,8 +97,10 @@ async def regenerate_summary(
 ) -> UUID:
     """Schedule the newest fold again, or the first one, without delay; return the work item's id.
 
-    A kept text stays, unless `replace_edited`. Raises ChatNotFound, SummaryEdited if the newest version is a person's,
-    unless `replace_edited`, and NothingToFold while every message is still in the history.
+    With `replace_edited`, a text that a person wrote is replaced, too; otherwise a kept text stays.
+
+    Raises ChatNotFound, SummaryEdited if a person wrote the newest version and `replace_edited` is false, and
+    NothingToFold while every message is still in the history.
     """
     head = await lock_head(db_session, ref)
     begin(head)
@@ -127,7 +133,7 @@ def _shown(chat: ChatLine) -> int | None:
 async def _discard(
     db_session: DbSession, head: Head, written: Sequence[Link], before: Link | None, *, now: datetime
 ) -> None:
-    """Delete a person's text that has no step, with all that it replaces, and make the version before it current."""
+    """Delete the versions `written`, a person's text and what it replaced, and make the version `before` current."""
     if before is None:
         await narratives.reset_current(db_session, head.line, SUMMARY)
     else:

@@ -1,4 +1,8 @@
-"""Keeps the summary consistent with messages that change: stale steps are folded again."""
+"""Keeps the summary consistent with messages that change.
+
+A *step* is the range of messages that one fold added to the summary. If its messages change, the step becomes stale,
+and is folded again.
+"""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -66,7 +70,7 @@ def _holds(step: Step, seqs: Sequence[int]) -> bool:
 
 
 async def _rehash(db_session: DbSession, head: Head, steps: Sequence[Step]) -> bool:
-    """Update the hashes of steps; return whether any has changed."""
+    """Update the hashes of steps; return whether any hash has changed."""
     changed = [one for one in await rehash(db_session, head, [_derived(step) for step in steps]) if one.has_changed]
     rows = [(one.row.of.subject, one.row.of.version, one.current_hash) for one in changed]
     await narratives.update_hashes(db_session, head.line, NAME, rows)

@@ -1,7 +1,8 @@
 """Decides which messages are folded into the summary next, and onto which version. Pure.
 
 A fold ends where the history begins after the next cut, so that the summary and the history neither overlap nor leave a
-gap. Messages that left the history before they were folded, in a forced cut, are folded up to the anchor.
+gap. The history begins at the anchor, a seq. If a forced cut removes messages from the history before they are folded,
+they are then folded up to the anchor.
 """
 
 from collections.abc import Sequence
@@ -12,13 +13,14 @@ from app.history.cut import find_target
 from app.narratives.chain import Chain
 
 MOST_MESSAGES = 40
-"""The maximum number of messages in one fold that cheap models still read well."""
+"""The maximum number of messages in one fold: as many as cheap models still read well."""
 
 
 def keep_before(chain: Chain, begins_seq: int) -> Chain | None:
     """Return the chain up to its latest valid version that ends before `begins_seq`, where the history begins.
 
-    None if the whole chain may stay: it covers nothing from there on, or a person wrote a version that would go.
+    Returns None if the whole chain may stay: it covers nothing from `begins_seq` on, or a person wrote one of the
+    versions that would be left out.
     """
     base = chain.latest_valid(begins_seq)
     base_seq = base.last_unit if base else 0
@@ -31,13 +33,13 @@ def keep_before(chain: Chain, begins_seq: int) -> Chain | None:
 def find_due_end(uncovered: Sequence[Sent], anchor_seq: int, until_seq: int) -> int | None:
     """Return the seq up to which all messages are to be folded, even if they are few, or None if there is none.
 
-    Messages that have left the history come first: a version ends before the anchor even if a cut waits.
+    Messages that have left the history have priority: the fold ends before the anchor even if a cut waits.
 
     Args:
-        uncovered: The messages after the latest valid version, in seq order, including those that scenes hide
-            (`choose_range_over` gets only the others). The newest may be missing in a long chat.
+        uncovered: The messages after the latest valid version, in seq order, including those that auto-hide has hidden
+            (`choose_range_over` gets them without these). The newest may be missing in a long chat.
         anchor_seq: Where the history begins.
-        until_seq: A cut waits until everything up to here is folded; 0 if none does.
+        until_seq: A cut waits until everything up to this seq is folded; 0 if no cut waits.
 
     """
     if not uncovered:
@@ -46,7 +48,7 @@ def find_due_end(uncovered: Sequence[Sent], anchor_seq: int, until_seq: int) -> 
 
 
 def choose_range_up_to(end_seq: int, uncovered: Sequence[Sent], covered_seq: int) -> Range:
-    """Return the range to fold next so that a version ends at `end_seq`; of a long range, the first part.
+    """Return the range to fold next so that a version ends at `end_seq`; if the range is long, its first part.
 
     Args:
         end_seq: At or after the first uncovered message.
@@ -58,7 +60,7 @@ def choose_range_up_to(end_seq: int, uncovered: Sequence[Sent], covered_seq: int
 
 
 def choose_range_over(uncovered: Sequence[Sent], covered_seq: int, *, threshold: int, keep: int) -> Range | None:
-    """Return the range to fold next if enough messages are uncovered, else None; of a long range, the first part.
+    """Return the range to fold next if enough messages are uncovered, else None; if the range is long, its first part.
 
     Args:
         uncovered: The messages after the latest valid version that are sent, in seq order; the newest may be missing
@@ -84,8 +86,8 @@ def reach(threshold: int, keep: int) -> int:
 def _end_of_first_part(uncovered: Sequence[Sent], end_seq: int) -> int:
     """Return the last seq of a fold that is to reach `end_seq`.
 
-    The fold takes at most MOST_MESSAGES, and ends before a tool call whose result it would not include. If no message
-    would be left to fold, it ends between the call and the result.
+    The fold takes at most MOST_MESSAGES, and ends before a tool call whose result it would not include. If this would
+    leave no message to fold, it ends between the call and the result.
     """
     if sum(1 for sent in uncovered if sent.seq <= end_seq) <= MOST_MESSAGES:
         return end_seq

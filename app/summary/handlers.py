@@ -1,4 +1,9 @@
-"""Handles appends, cuts, coverage and the context cache of the summary. `changes.py` handles messages that change."""
+"""Handles appends, cuts, coverage and the context cache of the summary. `changes.py` handles messages that change.
+
+A version that is folded ahead of a cut *waits*: contexts contain it once all messages that it covers have left the
+history. A *step* is the range of messages that one fold added. A *kept text* is a text of a person that all later
+versions contain word for word; contexts contain it at once.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -70,13 +75,13 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
     """Return the last seq up to which a version covers everything, or `until_seq` if no message up to it is uncovered.
 
     A version that ends after `until_seq` does not count, because it waits for a cut; only a kept text that a person
-    wrote does not wait. None if the summary is off or its fold has failed for good.
+    wrote does not wait. Returns None if the summary is off or its fold has failed for good.
     """
     if not SummarySettings.of(head.settings).enabled:
         return None
     work = await find_scheduled(db_session, head, NAME, FOLD)
     if work is not None and work.failed_at is not None:
-        return None  # a later fold includes what this one could not fold
+        return None  # a later fold includes the messages that this one could not fold
     return await _covered_seq(db_session, head, until_seq)
 
 
@@ -89,7 +94,7 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
     """Store on the line's row the version for contexts, with its gaps and edges.
 
     It is the latest valid version that ends before the history, or a kept text that a person wrote after that version.
-    While the summary is off, it is the latest one by a person.
+    While the summary is off, it is the latest version by a person.
     """
     if not has_summary(head):
         return
@@ -124,19 +129,19 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
 async def list_coverage(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """Return the coverage by the version in contexts and, if the summary is on, by a waiting version or a due fold."""
+    """Return the coverage by the version in contexts and, if the summary is on, by a waiting version and a due fold."""
     head = await read_head(db_session, chat_key, line_id)
     if head is None:
         return ()
     shown = await find_cache(db_session, chat_key, line_id, NAME)
     covered_seq = shown.get("last_seq", 0)
-    covers = await _list_told(db_session, head, shown, first_seq, last_seq) if covered_seq >= first_seq else []
+    covers = await _list_covered(db_session, head, shown, first_seq, last_seq) if covered_seq >= first_seq else []
     if SummarySettings.of(head.settings).enabled:
-        covers += await _list_coming(db_session, head, covered_seq, first_seq, last_seq)
+        covers += await _list_pending(db_session, head, covered_seq, first_seq, last_seq)
     return covers
 
 
-async def _list_told(
+async def _list_covered(
     db_session: DbSession, head: Head, shown: Mapping[str, Any], first_seq: int, last_seq: int
 ) -> list[Coverage]:
     """Return the coverage of a range by the version in contexts, step by step: each step has its own filters."""
@@ -162,7 +167,7 @@ async def _list_told(
     return covers
 
 
-async def _list_coming(
+async def _list_pending(
     db_session: DbSession, head: Head, covered_seq: int, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
     """Return the coverage of a range after `covered_seq` that is in no context yet: a waiting version, a due fold."""
@@ -179,7 +184,10 @@ async def _list_coming(
 
 
 async def _covered_seq(db_session: DbSession, head: Head, until_seq: int) -> int:
-    """Return the last seq up to which the version in contexts after a cut at `until_seq` covers everything."""
+    """Return the last seq up to which everything is covered by the version that contexts contain after the waiting cut.
+
+    After that cut, the history begins at `until_seq` + 1.
+    """
     chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=until_seq + 1)
     link = chain.latest_usable(until_seq + 1)
     covered_seq = link.last_unit if link else 0

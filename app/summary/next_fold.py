@@ -1,4 +1,9 @@
-"""Finds and schedules the next fold of a line's summary."""
+"""Finds and schedules the next fold of a line's summary.
+
+A fold makes a version from a former one and the messages after it. The *chain* of a version is the version with all
+those it was built on. The history begins at the *anchor*; a cut of the history moves the anchor, and can wait until
+everything up to a seq is folded (`until_seq`).
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,14 +24,14 @@ from app.summary.settings import FOLD_EDGES, SummarySettings
 NAME = "summary"
 SUMMARY = Narrative(NAME)
 FOLD = "fold"
-"""The key of its work item: a line has one summary, and one fold is made at a time."""
+"""The key of the work item of a fold: a line has one summary, and one fold is made at a time."""
 
 
 async def reconcile_fold_work(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
     """Schedule a fold if there is anything to fold.
 
-    Otherwise delete the scheduled fold, unless it has a payload: then a person or a waiting cut asked for it. While
-    the summary is off, a fold that only a cut asked for is deleted too.
+    Otherwise delete the scheduled fold, unless it has a payload: a person or a waiting cut has then asked for it. While
+    the summary is off, a fold that only a cut asked for is deleted, too.
     """
     work = await find_scheduled(db_session, head, NAME, FOLD)
     asked = (work.payload or {}) if work is not None and work.failed_at is None else {}
@@ -44,11 +49,11 @@ async def reconcile_fold_work(db_session: DbSession, head: Head, *, now: datetim
 async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) -> Chain:
     """Return the chain that the next fold is folded onto.
 
-    Usually this is the chain of the current version. If the latest valid version covers messages of the history,
-    contexts use the latest valid version that ends before the history. If that version leaves out messages before the
-    history that are to be summarised, the chain is cut back to it, and the next fold fills the gap. Both the history
-    that begins at the anchor and the history that begins at `until_seq + 1` after the waiting cut are checked. A
-    version that a person wrote is never dropped this way.
+    Usually this is the chain of the current version. But if the latest valid version covers messages of the history,
+    contexts contain an older one: the latest valid version that ends before the history. If messages between that
+    version and the history are to be summarised, the chain ends with that version, and the next fold fills the gap.
+    This is checked for the present history, and for the one that begins at `until_seq + 1` after the waiting cut. A
+    version that a person wrote is never left out.
     """
     for begins_seq in sorted({head.anchor_seq, max(head.anchor_seq, until_seq + 1)}):
         chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=begins_seq)
@@ -61,10 +66,10 @@ async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) ->
 async def read_before_replaced(
     db_session: DbSession, head: Head, newest: Link, *, replaces_kept: bool
 ) -> tuple[Chain, Sequence[Link]]:
-    """Return the chain onto which the step of `newest` is folded again, and the versions that this replaces.
+    """Return the chain onto which the messages of `newest` are folded again, and the versions that this replaces.
 
-    With `replaces_kept`, these are all versions since the last one without a kept text, because a kept text covers
-    messages that are then folded again.
+    With `replaces_kept`, all versions since the last one without a kept text (a text of a person that later versions
+    contain word for word) are replaced, and all messages that they cover are folded again.
     """
     if not replaces_kept:
         return await narratives.read_before(db_session, head.line, SUMMARY, newest), [newest]
@@ -84,12 +89,12 @@ async def find_range(db_session: DbSession, head: Head, chain: Chain, *, until_s
     """Find the range to fold next onto `chain`, if any; a cut waits for everything up to `until_seq`."""
     settings, line = SummarySettings.of(head.settings), head.line
     limit = reach(settings.threshold_messages, settings.keep_messages)
-    # Messages that scenes hide are folded too, but do not count as messages that the history keeps.
+    # Messages that auto-hide has hidden are folded, too, but do not count as messages that the history keeps.
     summarisable = await list_summarisable_after(db_session, *line, chain.covered, limit)
     end_seq = find_due_end(summarisable, head.anchor_seq, until_seq)
     if end_seq is not None:
         return choose_range_up_to(end_seq, summarisable, chain.covered)
-    # If the edges are not its own, only cuts cause folds: other folds would not end at an edge.
+    # If the history is cut at other edges than folds, only cuts cause folds, because other folds would end at no edge.
     if not folds_by_itself(head):
         return None
     sent = await list_sent_after(db_session, *line, chain.covered, limit)

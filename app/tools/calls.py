@@ -1,4 +1,8 @@
-"""Records the calls of tools, and lists them."""
+"""Records the calls of tools, and lists them.
+
+A *binding* connects what a call wrote with the reply that it belongs to. Each call has a record, a binding, or both:
+calls that write nothing have no binding, and only the newest records of a chat are kept.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -24,10 +28,10 @@ from app.tools import toolbox
 from app.tools.wording import status_of, word_answered, word_effect
 
 MAX_NAME_CHARS = 100
-"""A longer name, which is of no tool, is recorded up to here."""
+"""Of a longer name, which cannot be that of a tool, only this many characters are recorded."""
 
 REFUSALS = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
-"""The statuses of errors that say what is wrong with a call. Others say that it could not be run now."""
+"""The statuses of errors that say what is wrong with a call. Other statuses say that it could not be run now."""
 
 
 class Given(NamedTuple):
@@ -56,14 +60,14 @@ class Listed(NamedTuple):
 
 
 async def record(db_session: DbSession, ref: ChatRef, given: Given, answer: Answer) -> None:
-    """Record a call with its answer in the transaction of the call. A repeated call is the one that it repeats."""
+    """Record a call with its answer in the transaction of the call. A repetition of a recorded call is not recorded."""
     if answer.outcome != "repeated":
         recorded = _record_of(ref, given, answer.text, answer.written_id or uuid7())
         await records.insert_record(db_session, ref, recorded._replace(outcome=answer.outcome))
 
 
 async def record_refusal(database: Database, ref: ChatRef, given: Given, error: AppError) -> None:
-    """Record a call that was refused with an error. If that fails too, the caller gets the first error."""
+    """Record a call that was refused with an error. A failure to record it is ignored."""
     if error.status not in REFUSALS:
         return
     with suppress(AppError):
@@ -85,7 +89,7 @@ async def list_calls(
 ) -> Sequence[Listed]:
     """Return a page of the calls of a line, in their order. Raises ChatNotFound, LineNotFound.
 
-    It has the calls that were made on the line, and those whose writing the line has.
+    These are the calls that were made on the line, and those of other lines whose bindings were copied to this line.
     """
     key = (ref.key, (await get_line(db_session, ref, line)).line_id)
     recorded = {one.call_id: one for one in await records.list_records(db_session, key, after=after, limit=limit)}
@@ -100,8 +104,8 @@ async def present(
 ) -> list[dict[str, Any]]:
     """Return the calls as JSON fields.
 
-    With `only_chat`, arguments and answers are left out of calls that were made with more than the chat in sight: they
-    can contain what is known in wider scopes.
+    `only_chat` is whether the reader's token is limited to the chat. If so, arguments and answers of calls that were
+    made without this limit are left out, because they can contain what a user or the tenant knows.
     """
     bound = [one.binding for one in calls if one.binding is not None]
     effects = await toolbox.describe_calls(db_session, layers, bound, only_chat=only_chat)

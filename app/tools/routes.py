@@ -101,9 +101,9 @@ async def list_calls(
 ) -> Response:
     """List the tool calls of a line, oldest first, each with its effect, and its reply if it has one.
 
-    Also listed are calls that only read, were refused, or whose generation was discarded, on the line on which they
-    were made. A chat keeps the records of its newest 1,000 calls; older ones are listed as long as what they wrote
-    belongs to a reply. A call that is sent again is one call.
+    Calls that only read, that were refused, or whose generation was discarded are listed on the line on which they were
+    made. A chat keeps the records of its newest 1,000 calls; older calls are listed as long as what they wrote belongs
+    to a reply. If a call is sent again, it is listed once.
     """
     after = decode_cursor(cursor, UUID)[0] if cursor else None
     found = await calls.list_calls(db_session, ref, line=line, after=after, limit=limit + 1)

@@ -61,27 +61,27 @@ class CallOut(BaseModel):
 
     id: UUID = Field(description="Its id; if it wrote something, also that of what it wrote, such as a diary entry.")
     tool: str = Field(description="The tool's name, as the model gave it.")
-    character: str | None = Field(description="The character that called it; null if that is unnamed or unknown.")
+    character: str | None = Field(description="The character that called it; null if it has no name or is unknown.")
     arguments: Any = Field(
-        description="The arguments of the call; null if they were too long or no JSON, for calls before arguments were "
-        "recorded, and on lines that did not make the call but have a copy of what it wrote."
+        description="The arguments of the call. Null if they were too long or not JSON, if the call was made before "
+        "arguments were recorded, and on a line that has only a copy of what the call wrote."
     )
     outcome: Literal["wrote", "read", "refused"] = Field(
-        description="`wrote` if it wrote something, `read` if it only asked, `refused` if it would have written and "
-        "did not."
+        description="`wrote` if it wrote something, `read` if it only read, `refused` if it was refused and wrote "
+        "nothing."
     )
     status: Literal["open", "shown", "hidden", "dropped"] | None = Field(
-        description="Of a call that wrote something: `open` until the reply is there. Then `shown` while the reply has "
-        "the text that it had when it was bound, and `hidden` while it has another one, or is deleted or hidden by a "
-        "person. `dropped` if its generation was discarded or its reply was cut off. Otherwise null."
+        description="For a call that wrote something: `open` until its reply is appended, then `shown` while the reply "
+        "has the text that it had when it was bound, and `hidden` while the reply has another text, is deleted, or is "
+        "hidden by a person. `dropped` if the generation was discarded or the reply was cut off. Null for other calls."
     )
     effect: str = Field(
-        description="What it wrote and whether that is shown, or what it was answered, in words; long texts are "
+        description="What it wrote and whether that is shown, or the answer to the call, in words; long texts are "
         "shortened."
     )
     message_id: str | None = Field(
-        description="The id of the reply; of an open call, the message that it named, or null. Null for a call that is "
-        "bound to no reply."
+        description="The id of the reply. For an open call: the id that the call named, or null. Null for a call that "
+        "is bound to no reply."
     )
     at_seq: int = Field(description="The seq of the reply; without one, the newest seq when the tool was called.")
     created_at: datetime = Field(description="When the tool was called.")

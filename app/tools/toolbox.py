@@ -42,7 +42,7 @@ async def describe_calls(
 ) -> Mapping[UUID, str]:
     """Return what each call of a line wrote, by its id, in words without a full stop.
 
-    With `only_chat`, what a call wrote into a wider scope than the chat is not said.
+    With `only_chat`, the words do not say what a call wrote for the chat's user or tenant.
     """
     found = {one.binding_id: f"Wrote into the layer {one.layer} (entry {one.binding_id})" for one in calls}
     if only_chat and calls:

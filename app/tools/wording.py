@@ -59,7 +59,7 @@ def word_tool(name: str, description: str, schema: Mapping[str, Any], format_: F
 
 
 def _flat(described: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of a field without its alternative null: an optional argument is one that may be left out."""
+    """Return the schema of a field without the alternative null, because an optional argument can be left out."""
     found: dict[str, Any] = dict(described)
     for one in described.get("anyOf", ()):
         if one != {"type": "null"}:
@@ -81,7 +81,7 @@ def word_argument_error(error: Mapping[str, Any]) -> str:
 
 
 def status_of(is_open: bool, matches: bool) -> CallStatus:
-    """Return the status of a call with such a binding."""
+    """Return the status of a call whose binding is open, or matches the text of the reply."""
     return "open" if is_open else "shown" if matches else "hidden"
 
 

@@ -11,7 +11,7 @@ class InvalidFile(Invalid):
 
 
 class TooManyImports(TooManyRequests):
-    """The process reads as many files as it may at once."""
+    """The process is already reading as many files as it may at once."""
 
     code = "too_many_imports"
     title = "Too many imports"

@@ -1,7 +1,10 @@
 """Writes a chat as a file of lines, page by page.
 
-Each page is read in a transaction of its own, so that no connection is held while a client reads slowly. A message is
-written as it is when its page is read; messages that are appended during the export are not in the file.
+Each page is read in a transaction of its own, so that no connection is occupied while a client reads slowly. A message
+is written as it is when its page is read; messages that are appended during the export are not in the file.
+
+What an imported file contained beyond the stored fields is the *source* of a message, or a *kept* line of the file that
+is no message (`records.py`).
 """
 
 from collections import deque
@@ -69,7 +72,7 @@ async def _write(
 async def _read_page(
     database: Database, ref: ChatRef, chat: ChatLine, after_seq: int
 ) -> tuple[Sequence[Message], Mapping[int, list[str]], bool]:
-    """Return messages up to the seq that was the newest one at the start, their texts, and whether there are more."""
+    """Return a page of messages, their texts, and whether there are more, up to the newest seq at the start."""
     async with database.unit_of_work(chat.tenant) as db_session:
         await db_session.raw.execute(SNAPSHOT)
         await chats.get_line(db_session, ref, chat.line_id)  # an erased chat must not look like a short one
@@ -79,7 +82,7 @@ async def _read_page(
 
 
 class _Sources:
-    """The source lines of a line of a chat, in their order; at most one page of them is in memory."""
+    """The stored sources and kept lines of a line of a chat, in their order; at most one page of them is in memory."""
 
     def __init__(self, database: Database, chat: ChatLine) -> None:
         self._database = database
@@ -89,14 +92,14 @@ class _Sources:
         self._ended = False
 
     async def kept_before(self, seq: int | None) -> AsyncIterator[Source]:
-        """Yield the lines before a message that are no messages; all that are left if `seq` is None."""
+        """Yield the kept lines before the message at `seq`; all that are left if `seq` is None."""
         while (row := await self._peek()) is not None and (seq is None or row["seq"] < seq):
             self._page.popleft()
-            if row["number"]:  # the others belong to messages that were deleted
+            if row["number"]:  # rows with the number 0 belong to messages that were deleted
                 yield orjson.loads(row["source"])
 
     async def take(self, seq: int) -> Source:
-        """Return the source of a message; the lines before it were taken."""
+        """Return the source of a message. Call `kept_before` for this message first."""
         row = await self._peek()
         if row is None or (row["seq"], row["number"]) != (seq, 0):
             return {}
@@ -118,7 +121,7 @@ class _Sources:
 
 
 def describe_chat(chat: ChatLine, speakers: list[str]) -> ChatRecord:
-    """Return a chat as a file describes it; of the settings, those that differ from the preset."""
+    """Return a chat as a file describes it; of the settings, only the valid ones that the chat stores."""
     characters = [{name: value for name, value in one.items() if name != "hashed_name"} for one in chat.characters]
     fields = {
         "user_id": chat.user_id,

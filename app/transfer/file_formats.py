@@ -29,7 +29,7 @@ class FileFormat:
         suffix: How the name of a file ends, with the dot.
         write: Returns the file of a chat, on a line of it or on the current one, in parts. Raises ChatNotFound and
             LineNotFound before the first part.
-        read: Makes a chat from a file, which it can seek, in one transaction. Raises InvalidFile, ChatTaken.
+        read: Makes a chat from a seekable file, in one transaction. Raises InvalidFile, ChatTaken.
 
     """
 

@@ -3,7 +3,7 @@
     {"chat": {"characters": [{"name": "Quill"}], "time_zone": "Europe/Dublin"}}
     {"id": "m001", "role": "user", "content": "Hello?", "sent_at": "2025-09-06T17:43:00Z", "pinned": true}
 
-A line with an empty text, which append would refuse, is kept in its place and is no message.
+A line with an empty text, which append would refuse, is no message, but is kept in its place.
 """
 
 from collections.abc import Collection
@@ -82,7 +82,7 @@ class JsonlLines:
         return {**said, "sent_at": record.sent_at, **describe(record), **(source.get(NAME) or {}), **_others(source)}
 
     def write_kept(self, source: Source) -> Json:
-        """Return a line that is no message."""
+        """Return a kept line, which is no message."""
         return source.get(NAME) or _others(source)
 
 

@@ -1,4 +1,4 @@
-"""What a format of lines reads and writes."""
+"""What a format of lines reads and writes; `records.py` explains the source of a line and kept lines."""
 
 from typing import Protocol
 
@@ -35,5 +35,5 @@ class LineFormat(Protocol):
         ...
 
     def write_kept(self, source: Source, /) -> Json:
-        """Return a line that is no message."""
+        """Return a kept line, which is no message."""
         ...

@@ -1,8 +1,9 @@
 """One line of a file of messages, in the form that all formats share.
 
-What a format says of a message and the service does not store is its *source*: for each format, an object with the
-fields that the service does not know and those that it cannot write again in the same way. It is stored with the
-message, and an export gives it back: of its own format in its place, of other formats below `OTHERS`.
+A line of a file can have fields that the service does not know, or would write in another way. These fields are the
+*source* of the line: one object for each format. The source is stored beside the message. An export writes the source
+of its own format in its place, and those of other formats below the field `OTHERS`. A line that is no message, such as
+a note of a frontend, is *kept*: all of it is a source, in its place between the messages.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +31,7 @@ MAX_SPEAKERS = 50
 """The most characters of a chat."""
 
 Source = dict[str, Json | None]
-"""What a line had beside what is stored, by format. Of a header, None says that the file had no header."""
+"""The source of a line, by format. For a header, None means that the file had no header."""
 
 
 class FileMessage(MessageIn):
@@ -66,7 +67,7 @@ class Entry:
     Attributes:
         number: Its line number, from 1.
         message: The message, or None for a line that is no message but is kept in its place.
-        source: What else the line has.
+        source: The source of the line.
 
     """
 
@@ -76,7 +77,7 @@ class Entry:
 
 
 class FileHeader(NamedTuple):
-    """The beginning of a file: a body of `PUT /v1/chats/{chat_id}`, and what else the line has."""
+    """The beginning of a file: a body of `PUT /v1/chats/{chat_id}`, and the source of the line."""
 
     chat: Json
     source: Source
@@ -138,7 +139,7 @@ class Ids:
         return True
 
     def make(self, wanted: str) -> str:
-        """Use and return `wanted`, with a number behind it if it is used already."""
+        """Use and return `wanted`, with a number appended if it is used already."""
         message_id, number = wanted, 2
         while not self.claim(message_id):
             message_id, number = f"{wanted}-{number}", number + 1
@@ -179,7 +180,7 @@ def check_fields(number: int, validate: Callable[[], Model]) -> Model:
 
 
 def read_others(value: object, name: str) -> Source | None:
-    """Return the sources of other formats than `name` in a field of a file, or None if it is something else."""
+    """Return the sources of other formats than `name` in a field of a file, or None if the field has another form."""
     if not isinstance(value, dict) or not value or not value.keys() <= set(FORMATS) - {name}:
         return None
     return value if all(one is None or isinstance(one, dict) for one in value.values()) else None

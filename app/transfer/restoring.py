@@ -1,7 +1,7 @@
 """Makes a chat from a file of lines, in one transaction.
 
-The file is read twice: at first as a whole, so that an invalid one is refused before a connection is taken, then in
-batches that are appended.
+The file is read twice: first as a whole, so that an invalid file is refused before a connection is taken, then in
+batches that are appended. `records.py` explains the source of a line and kept lines.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ async def _create(db_session: DbSession, ref: ChatRef, outline: _Outline, now: d
 
 @dataclass
 class _Place:
-    """Where the next line of the file belongs: after the message at `seq`, which has `kept` lines after it."""
+    """Where the next line of the file belongs: after the message at `seq` and the number of `kept` lines behind it."""
 
     seq: int = 0
     kept: int = 0

@@ -26,7 +26,7 @@ router = APIRouter(prefix="/v1", tags=["chats"])
 IMPORT_PATH: Final = "/v1/import"
 
 MAX_IMPORTS: Final = 2
-"""How many files a process reads at once. Each is in its temporary folder, which may be in memory."""
+"""How many files a process reads at once. Each is stored in the temporary folder, which may be in memory."""
 
 
 def _known(name: str) -> str:
@@ -91,11 +91,11 @@ async def export_chat(
 
     `sillytavern` is a chat as SillyTavern saves it. `jsonl` has one message per line, as an append takes it, after a
     line that describes the chat. `transcript` has `ts`, `role`, `content`, `actions` and `meta` of each message, and
-    nothing of the chat itself. Fields that the service does not know and that came with an import are in the file
-    again. Deleted messages and former texts are not.
+    nothing of the chat itself. If the chat was imported, fields that the service does not know are exported again.
+    Deleted messages and former texts are not exported.
 
-    `vault` is a zip with all lines of the chat, what the memory made of them, deleted messages and former texts, as
-    JSON that an import restores. Its pages in Markdown, for people, show one line.
+    `vault` is a zip. It contains all lines of the chat, its memory, deleted messages and former texts as JSON, which an
+    import restores. It also contains pages in Markdown for people, which show one line.
     """
     form = FILE_FORMATS[file_format]
     parts = await form.write(pool, ref, line)
@@ -131,9 +131,9 @@ async def import_chat(
     """Make a new chat from a file.
 
     The chat is made as a whole or not at all. Its messages keep their ids, times, swipes and marks; a message without
-    an id gets one that is made from its line number. What a line has beside that is kept for an export. A vault becomes
-    the same chat again, with its lines and its memory; what it taught its user or tenant returns to them, unless the
-    token is limited to another user.
+    an id gets one that is made from its line number. Other fields of a line are stored for an export. A vault becomes
+    the same chat again, with its lines and its memory. What its user or the tenant learnt in the chat is written
+    to their scopes again; with a token that is limited to a user, only what the same user learnt.
     """
     ref = ChatRef.of(caller, chat_id)
     slots: ImportSlots = request.app.state.import_slots

@@ -1,12 +1,14 @@
 """The format `sillytavern`: a chat as SillyTavern saves it, in and out.
 
-`app/transfer/sillytavern.py` describes the format. What it has no field for is below `extra.memobook` of a message and
-`chat_metadata.memobook` of the header. A message's id is there only if it is not the one that its line number gives.
+`app/transfer/sillytavern.py` describes the format. Stored fields for which the format has none are written below
+`extra.memobook` of a message and `chat_metadata.memobook` of the header. The id of a message is there only if it
+differs from the id that is made from its line number.
 
-The source of a message has the fields that SillyTavern knows and the service does not, such as `swipe_info` and
-`gen_started`, and what is written in another way than the service would: a time, an empty name, an empty swipe. Of
-`swipes`, it has the falsy ones, and a 1 for each that is stored. Pages of the frontend, notes, and lines without a text
-are kept in their places. A file of a group chat without a header stays without one.
+The source of a message (`records.py`) has the fields that SillyTavern knows and the service does not, such as
+`swipe_info` and `gen_started`, and values that the service would write in another way: a time, an empty name, an empty
+swipe. Its `swipes` has a 1 for each text that is stored, and the falsy values between them. Pages of the frontend,
+notes, and lines without a text are kept in their places. A file without a header, such as that of a group chat, is
+exported without one.
 """
 
 from datetime import UTC, datetime
@@ -124,7 +126,7 @@ class SillyTavernLines:
         }
 
     def write_kept(self, source: Source) -> Json:
-        """Return a line that is no message."""
+        """Return a kept line, which is no message."""
         return source.get(NAME) or {**_PAGE, "extra": {"type": OURS, OURS: _others(source)}}
 
 
@@ -175,7 +177,7 @@ def _keep_extra(extra: Any) -> Json:
 
 
 def _describe(record: Record, number: int, *, is_system: bool) -> Json:
-    """Return what SillyTavern has no field for."""
+    """Return the fields of a message for which SillyTavern has none."""
     said = describe(record)
     if not is_system or record.hidden_by == "user":
         said.pop("hidden_by", None)

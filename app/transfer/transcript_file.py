@@ -2,9 +2,9 @@
 
     {"ts": "2026-02-08T10:00:00Z", "role": "user", "content": "Hello?", "actions": [], "meta": {}}
 
-`actions` are the tool calls. What the form has no field for is in `meta.memobook`: the id, the name, swipes, metadata,
-marks. There is no header, so the fields of the chat are not in the file. A line may also have an `id` and a `name`, and
-a `seq`, which is ignored, as the lines of a vault's transcript have.
+`actions` are the tool calls. Stored fields for which the format has none are in `meta.memobook`: the id, the name,
+swipes, metadata, marks. There is no header, so the fields of the chat are not in the file. A line may also have an
+`id`, a `name`, and a `seq`, which is ignored: the lines of a vault's transcript have them.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -111,7 +111,7 @@ class TranscriptLines:
         }
 
     def write_kept(self, source: Source) -> Json:
-        """Return a line that is no message."""
+        """Return a kept line, which is no message."""
         return source.get(NAME) or {"meta": {OURS: _others(source)}}
 
 

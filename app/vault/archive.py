@@ -1,7 +1,7 @@
-"""Opens a zip that anybody may have written, and refuses what could harm: before and while it is read.
+"""Opens an untrusted zip and refuses harmful content: some when the zip is opened, the rest while its files are read.
 
-The directory of the zip is checked before `zipfile` reads it, which would load it as a whole. Entries are never
-extracted, only read, up to the size that the directory says.
+`zipfile` loads the whole directory of a zip into memory, so the size of the directory is checked first. Entries are
+never extracted to disk. They are only read, up to the size that the directory states.
 """
 
 import stat
@@ -24,7 +24,7 @@ MAX_BYTES = 1024 * 1024 * 1024
 """The most bytes of all files together, decompressed."""
 
 MAX_RATIO, RATIO_FROM_BYTES = 200, 256 * 1024 * 1024
-"""How many times as large as the zip its files may be, once they are larger than this."""
+"""The decompressed files may be at most 200 times as large as the zip; up to 256 MiB in all, any ratio is allowed."""
 
 _END = struct.Struct("<4s4H2LH")
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
@@ -33,7 +33,7 @@ _READ_BYTES = 256 * 1024
 
 
 class Vault:
-    """An open zip whose entries were checked. It belongs to the file that it was opened from."""
+    """An open zip whose entries were checked. It can be read while the file that it was opened from is open."""
 
     def __init__(self, archive: zipfile.ZipFile, folder: str) -> None:
         self._archive = archive
@@ -48,7 +48,8 @@ class Vault:
         """Yield the lines of a file with their ends, in bounded memory. Raises InvalidVault."""
         try:
             with self._archive.open(self._folder + name) as entry:
-                buffered = BufferedReader(cast("RawIOBase", entry), _READ_BYTES)  # it reads as a raw stream does
+                # A zip entry has the methods of a raw stream.
+                buffered = BufferedReader(cast("RawIOBase", entry), _READ_BYTES)
                 while line := buffered.readline(MAX_LINE_BYTES):
                     yield line
         except KeyError:
@@ -117,7 +118,7 @@ def _check_entry(info: zipfile.ZipInfo) -> None:
 
 
 def _check_names(infos: Sequence[zipfile.ZipInfo]) -> None:
-    """Refuse names that are the same for some file system."""
+    """Refuse two names that some file systems take for the same, such as `A.md` and `a.md`."""
     seen = set[str]()
     for info in infos:
         name = unicodedata.normalize("NFC", info.filename.removesuffix("/")).casefold()

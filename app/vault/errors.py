@@ -2,4 +2,4 @@
 
 
 class InvalidVault(ValueError):
-    """The file is not a vault that can be restored; the message is one line that names the file and the problem."""
+    """The file is not a vault that can be restored; the message is one line that says what is wrong."""

@@ -27,7 +27,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 async def stream_vault(database: Database, ref: ChatRef, line: UUID | None) -> AsyncIterator[bytes]:
     """Return the zip of a chat in chunks. Raises what `write_vault` raises, before the first chunk.
 
-    The zip is written to a temporary file first, so a slow reader holds neither a connection nor a snapshot.
+    The zip is written to a temporary file first, so a slow reader occupies neither a connection nor a snapshot.
     """
     file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 - `_send` closes it
     try:
@@ -48,8 +48,8 @@ async def _send(file: IO[bytes]) -> AsyncIterator[bytes]:
 async def write_vault(database: Database, ref: ChatRef, line: UUID | None, file: IO[bytes]) -> None:
     """Write the zip of a chat to a seekable file; its pages show `line`, or the current line.
 
-    The vault of a caller who sees only the chat contains nothing of wider scopes. Raises ChatNotFound, LineNotFound,
-    Unavailable.
+    If the caller's token is limited to the chat, the vault contains nothing that a user or a tenant knows. Raises
+    ChatNotFound, LineNotFound, Unavailable.
     """
     async with database.snapshot(ref.tenant) as db_session:
         chat = await get_line(db_session, ref, line)

@@ -1,6 +1,7 @@
 """The pages of a vault: a line of a chat in Markdown, read in the snapshot of the export.
 
-No page contains the id of the chat, the time of the export, or what other chats taught.
+No page contains the id of the chat, the time of the export, or facts and memories that were learnt in other chats.
+Each item ends with a mark that names it (`wording.py`).
 """
 
 from bisect import bisect_right
@@ -47,7 +48,7 @@ class Pages:
     Attributes:
         ref: The chat, as the caller sees it.
         chat: The line that the pages show.
-        now: Any time; it decides about nothing that the pages show.
+        now: Any time: reading memories requires one, but no page depends on it.
 
     """
 
@@ -62,12 +63,12 @@ class Pages:
 
     @property
     def title(self) -> str:
-        """The names of those who speak, once `list_pages` has begun."""
+        """The names of the user and the characters. The user's name is known once `list_pages` has begun."""
         names = [self._user_name, *(one["name"] for one in self.chat.characters)]
         return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
     async def list_pages(self) -> AsyncIterator[tuple[str, Parts]]:
-        """Yield the name and the content of each page; each content must be used up before the next page."""
+        """Yield the name and the content of each page. Read each content to its end before the next page."""
         self._chapters = await queries.list_chapters(self.db_session, self._line, CHAPTER_MESSAGES)
         self._user_name = self.chat.user_name or await queries.find_user_name(self.db_session, self._line) or "User"
         self._memories = await self._list_memories()
@@ -200,7 +201,7 @@ class Pages:
         return at.astimezone(ZoneInfo(self.chat.time_zone))
 
     def _mark(self, page: str, kind: str, name: str) -> str:
-        """Return the mark of an item, and note that the page has one."""
+        """Return the mark of an item, and note that the page has an item."""
         self._filled.add(page)
         return make_mark(kind, name)
 
@@ -223,6 +224,7 @@ class Pages:
         return f"[{words}]({_chapter_name(number)}#^m{first})"
 
     def _word_way(self, number: int) -> str:
+        """Return links from a chapter to the chapters around it and to the start page."""
         names = {number - 1: "← The chapter before", number + 1: "The next chapter →"}
         ways = [f"[{words}]({_chapter_name(to)[6:]})" for to, words in names.items() if 1 <= to <= len(self._chapters)]
         return " · ".join([*ways[: number > 1], "[Contents](../README.md)", *ways[number > 1 :]])
@@ -238,7 +240,7 @@ class Pages:
         ]
 
     async def _list_memories(self) -> list[Memory]:
-        """Return the memories of the chat and those that it taught its user, the oldest first."""
+        """Return the memories of the chat, and those that its user or tenant learnt in it, the oldest first."""
         view = await memories.view_chat(self.db_session, self.ref, line=self.chat.line_id)
         own = await queries.list_taught(self.db_session, self.ref.key)
         found = await memories.list_all(self.db_session, view, now=self.now)
@@ -256,7 +258,7 @@ def _chapter_name(number: int) -> str:
 
 
 def _note(row: Any) -> str:
-    """Return what is special about a message."""
+    """Return the kind of a message, such as a thought, and `hidden` if it is hidden or excluded; or an empty text."""
     notes = [str(row["kind"])] if row["kind"] else []
     return ", ".join([*notes, *(["hidden"] if row["hidden_by"] or row["excluded"] else [])])
 

@@ -12,7 +12,7 @@ from app.vault.tables import DIFFERING
 _PREFETCHED_ROWS = 50
 """How many rows are in memory at once; a row can have some hundred kilobytes."""
 
-# So that values are written in the same way whatever the database's own settings are.
+# With these, the form of the written values does not depend on the settings of the database.
 _SETTINGS = "SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1"
 
 _CURRENT = "SELECT line_id FROM chats WHERE chat_key = $1 AND line_status = 'current'"
@@ -30,7 +30,7 @@ _MOST_KEYS = f"""
 
 
 async def begin(db_session: DbSession) -> None:
-    """Have the transaction write values as a vault contains them."""
+    """Set the forms in which this transaction writes times, bytes and numbers to those of a vault."""
     await db_session.raw.execute(_SETTINGS)
 
 
@@ -48,7 +48,7 @@ async def insert(db_session: DbSession, statement: str, *parameters: Any) -> Non
 async def differs(
     db_session: DbSession, chat_key: UUID, rows: str, of_user: UUID | None, of_tenant: UUID | None
 ) -> bool:
-    """Return whether ids of these rows of `statements` are those of other statements of the user or the tenant."""
+    """Return whether the user or the tenant has a statement with the id of one of these rows, but other content."""
     return bool(await db_session.raw.fetchval(DIFFERING, chat_key, rows, of_user, of_tenant))
 
 
@@ -70,7 +70,10 @@ async def has_messages_behind_head(db_session: DbSession, chat_key: UUID) -> boo
 
 
 async def count_most_keys(db_session: DbSession, owner_key: UUID) -> int:
-    """Return the largest number of keys of one kind in a scope of a user or a tenant; memories are not limited."""
+    """Return the largest number of keys that a user or a tenant has of one kind and character, without memories.
+
+    The number of memories is not limited.
+    """
     count: int = await db_session.raw.fetchval(_MOST_KEYS, owner_key)
     return count
 
@@ -125,12 +128,12 @@ class Chapter(NamedTuple):
 
 
 async def list_chapters(db_session: DbSession, line: tuple[UUID, UUID], messages: int) -> list[Chapter]:
-    """Return the chapters of a line, each of so many messages."""
+    """Return the chapters of a line: each has `messages` messages, the last one possibly fewer."""
     return [Chapter(*row) for row in await db_session.raw.fetch(_CHAPTERS, *line, messages)]
 
 
 async def list_taught(db_session: DbSession, chat_key: UUID) -> frozenset[UUID]:
-    """Return the ids of the statements of wider scopes that a chat taught."""
+    """Return the ids of the statements (facts, blocks, memories) that a user or a tenant learnt in a chat."""
     return frozenset(row["statement_id"] for row in await db_session.raw.fetch(_TAUGHT, chat_key))
 
 

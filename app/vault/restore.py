@@ -1,4 +1,8 @@
-"""Restores a vault as a new chat, in the transaction of the caller: a vault with an error leaves nothing behind."""
+"""Restores a vault as a new chat, in the transaction of the caller: a vault with an error leaves nothing behind.
+
+A *statement* is one fact, operation on a block, or memory, and belongs to a scope: the chat, its user or the tenant. A
+*teaching* records from which message a statement was learnt.
+"""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,11 +54,12 @@ async def restore_vault(
 ) -> UUID:
     """Create the chat `ref` from a vault, with all of its lines, and return the id of its current line.
 
-    The chat's user is that of the vault, or the one that the caller's token is limited to. What the chat taught its
-    user or its tenant returns to their scopes; if the caller's token is limited to a user, only what it taught this
-    same user does, and the rest is known to the new chat alone. So nothing is written for another user.
+    The chat's user is that of the vault, or the one that the caller's token is limited to. What a user or the tenant
+    learnt in the chat is written to their scopes again. But if the caller's token is limited to a user, this is done
+    only for what the same user learnt, and everything else belongs to the new chat alone. So nothing is written for
+    another user.
 
-    What is due follows from the rows: the layers schedule what is missing or stale on the current line.
+    A vault contains no due work: the layers schedule what is missing or stale on the current line.
 
     Raises InvalidVault, ChatTaken, ChatBusy, or Forbidden for a caller who sees only the chat if the vault contains
     something of wider scopes.
@@ -110,7 +115,7 @@ class _Restoring:
         await self._write(table, batch)
 
     async def check(self) -> UUID:
-        """Check what no constraint does, and return the id of the current line. Raises InvalidVault."""
+        """Check what no constraint of the database checks; return the id of the current line. Raises InvalidVault."""
         if self._taught - self._wide:
             raise InvalidVault(f"{STATE}: a teaching belongs to a statement of a wider scope that is not in the vault.")
         if self._wide - self._taught:
@@ -161,7 +166,7 @@ class _Restoring:
                     raise Forbidden(f"A token that is limited to the chat cannot import the setting {section}.{name}.")
 
     def _check_wide(self, row: Row, statement_ids: set[str]) -> None:
-        """Check a row of a wider scope, and note the statement."""
+        """Check a row of a user's or the tenant's scope, and add its statement's id to `statement_ids`."""
         if self._ref.only_chat:
             raise Forbidden("A token that is limited to the chat cannot import what a user or a tenant knows.")
         statement_id = row.fields.get("statement_id")
@@ -199,7 +204,7 @@ class _Restoring:
             raise _wrong(batch[0], f"from this row on, a value does not fit its column in {table.name}") from None
 
     def _choose_user(self, row: Row) -> None:
-        """Decide to whom the chat belongs, and into whose scopes its statements return."""
+        """Decide to which user the chat belongs, and into whose scopes its statements are written."""
         user_id, only_user = row.fields.get("user_id"), self._ref.only_user
         if not (user_id is None or (isinstance(user_id, str) and 1 <= len(user_id) <= 200)):
             raise _wrong(row, "user_id: must be a text of 1 to 200 characters, or null")
@@ -237,7 +242,7 @@ def _check_fields(row: Row) -> None:
     try:
         effective(row.fields.get("settings", {}))
     except (ValueError, TypeError, AttributeError, LookupError):
-        raise _wrong(row, "settings: are not those of a chat") from None
+        raise _wrong(row, "settings: are not valid settings of a chat") from None
 
 
 def _check_times(row: Row, names: Iterable[str]) -> None:
@@ -255,7 +260,7 @@ def _check_times(row: Row, names: Iterable[str]) -> None:
 async def _schedule(db_session: DbSession, line: tuple[UUID, UUID], layers: Sequence[Layer], *, now: datetime) -> None:
     """Let the layers schedule what is missing or stale, as when they are switched on.
 
-    What they change in the head is dropped: it would be counted again, but the chat has not changed.
+    Their changes of the head are not written, because the chat has not changed.
     """
     register_new(db_session, line, await queries.get_revision(db_session, line))
     head = await lock_line(db_session, *line)

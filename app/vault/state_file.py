@@ -116,7 +116,7 @@ def _parse(number: int, written: bytes) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise StateError(number, "must be a JSON object")
     try:
-        orjson.dumps([[[fields]]])  # as answers contain it; orjson reads 1,024 levels and writes 254
+        orjson.dumps([[[fields]]])  # nested as in answers: orjson parses 1,024 levels, but serialises only 254
     except TypeError:
         raise StateError(number, "must not be nested so deep") from None
     return fields

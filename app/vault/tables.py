@@ -3,8 +3,9 @@
 Every table with a column `chat_key` or `owner_key` is in a vault unless `LEFT_OUT` names it, so a new table of a layer
 is in it without further code. PostgreSQL writes and reads the JSON, so every value returns exactly as it was.
 
-A row in a vault has no key of a chat, user or tenant: they are the same in each row and another chat has others. Rows
-of `statements` and `teachings` have the field `scope` instead: `chat`, `user` or `tenant`.
+A row in a vault has no key of a chat, user or tenant, because an import gives the rows those of the new chat. Rows of
+`statements` and `teachings` have the field `scope` instead: `chat`, `user` or `tenant`. A *statement* is one fact,
+operation on a block, or memory; a *teaching* records from which message it was learnt.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ LEFT_OUT: Mapping[str, str] = {
 """The tables with a key of a chat, user or tenant that are not in a vault, and why."""
 
 CURSORS_LEFT_OUT = (NAME, VECTORS)
-"""The cursors of a chat that only say how far such an index has come."""
+"""The cursors of a chat that only say how far an index of `LEFT_OUT` covers it."""
 
 CHATS, STATEMENTS, TEACHINGS = ChatLine.__tablename__, Statement.__tablename__, Teaching.__tablename__
 
@@ -46,7 +47,7 @@ _SCOPE_KEY = "CASE e ->> 'scope' WHEN 'user' THEN $3::uuid WHEN 'tenant' THEN $4
 _REPLACED = f"""EXISTS (SELECT FROM statements s JOIN statements n USING (owner_key, line_id, kind, character, key)
                 WHERE s.owner_key = t.{{0}} AND s.line_id = '{NO_LINE}' AND s.statement_id = t.statement_id
                     AND s.kind <> 'block' AND n.is_set AND n.learnt_at >= s.learnt_at)"""
-"""Whether a person has replaced or deleted a statement of a wider scope since: it must not return elsewhere."""
+"""Whether a person has since replaced or deleted a statement of a user or tenant: an import must not restore it."""
 
 _OF_ROW = 'FROM jsonb_array_elements($2::jsonb) AS e CROSS JOIN LATERAL jsonb_populate_record(NULL::"{}", e) AS r'
 
@@ -55,7 +56,7 @@ DIFFERING = f"""
     JOIN statements s ON s.owner_key = {_SCOPE_KEY} AND s.line_id = '{NO_LINE}' AND s.statement_id = r.statement_id
     WHERE $1::uuid IS NOT NULL AND (s.kind, s.character, s.key, s.content, s.operation, s.pattern, s.learnt_at)
         IS DISTINCT FROM (r.kind, r.character, r.key, r.content, r.operation, r.pattern, r.learnt_at)"""  # noqa: S608
-"""Counts the rows of $2 whose ids are those of other statements of the user ($3) or the tenant ($4)."""
+"""Counts the rows of $2 whose id a statement of the user ($3) or the tenant ($4) has with other content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class VaultTable:
         columns: The columns that a vault contains. A row of a vault may lack those that have a default.
         select: The query of a chat's rows as JSON, in an order that does not depend on the database. Its parameters
             are the chat's key and, if the table `has_scopes`, the keys of the user and the tenant whose statements
-            count, or NULL.
+            are exported, or NULL.
         has_scopes: Whether rows belong to a scope.
         times: The columns that contain times. PostgreSQL accepts times that Python cannot represent.
 
@@ -107,14 +108,14 @@ class VaultTable:
 
 
 def list_vault_tables() -> list[VaultTable]:
-    """Return the tables of a vault in the order of its rows: the chat first, a statement before what taught it."""
+    """Return the tables of a vault in the order of its rows: the chat first, statements before their teachings."""
     tables = [table for table in list_tables() if {"chat_key", "owner_key"} & set(table.c.keys())]
     chosen = [table for table in tables if table.name not in LEFT_OUT]
     return [_describe(table) for table in sorted(chosen, key=lambda table: (table.name != CHATS, table.name))]
 
 
 def _describe(table: CoreTable) -> VaultTable:
-    """Return the description of a table. Raises LookupError for rows of users that belong to no chat."""
+    """Return the description of a table. Raises LookupError if its rows belong to users or tenants, but to no chat."""
     left_out = _LEFT_OUT_OF.get(table.name, _KEYS)
     columns = frozenset(str(name) for name in table.c.keys() if name not in left_out)  # noqa: SIM118 - of columns
     times = frozenset(str(one.name) for one in table.c if isinstance(one.type, DateTime))

@@ -1,7 +1,7 @@
 """The Markdown of a vault: how its pages are written. Pure.
 
-A text of the memory is an item: a section under a heading, or an element of a list. Each ends with a mark such as
-`^memo-0192f3a1b2c3`, the form of Obsidian for the name of a paragraph, which it does not show.
+A text of the memory is an item: a section under a heading, or an element of a list. Each item ends with a mark such as
+`^memo-0192f3a1b2c3`. The editor Obsidian takes the mark for the name of the paragraph, and does not show it.
 """
 
 import hashlib
@@ -17,12 +17,12 @@ _FENCE = re.compile(r" {0,3}(`{3,}+(?=[^`]*$)|~{3,})")
 
 
 def tidy(text: str) -> str:
-    """Return a text without spaces at the ends of lines and empty lines around it."""
+    """Return a text without spaces at the ends of its lines, and without empty lines before and after it."""
     return "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").split("\n")).strip("\n").strip()
 
 
 def close_code(text: str) -> str:
-    """Return a text that leaves no block of code open: it would contain the rest of the page."""
+    """Return a text with its last block of code closed. An open block would contain the rest of the page."""
     fence = ""
     for line in text.split("\n"):
         fence = _follow_fence(fence, line)
@@ -30,7 +30,10 @@ def close_code(text: str) -> str:
 
 
 def escape_headings(text: str) -> str:
-    """Return a text whose lines are no headings and underline none; lines of code stay as they are."""
+    """Return a text that Markdown shows without headings; lines of code stay as they are.
+
+    A backslash is put before the marks that begin a heading, and before those that underline one.
+    """
     lines, fence, before = list[str](), "", ""
     for line in text.split("\n"):
         was, fence = fence, _follow_fence(fence, line)
@@ -45,7 +48,10 @@ def escape_headings(text: str) -> str:
 
 
 def _follow_fence(fence: str, line: str) -> str:
-    """Return the fence of the block of code that is open after a line, or an empty text; `fence` is open before it."""
+    """Return the fence of the block of code that is open after a line; `fence` is that of the block open before it.
+
+    Both are empty if no block is open.
+    """
     found = _FENCE.match(line)
     if not fence:
         return found[1] if found else ""
@@ -59,7 +65,7 @@ def hash_name(name: str) -> str:
 
 
 def make_mark(kind: str, name: str) -> str:
-    """Return the mark of an item: a UUID is shortened to its last 12 digits, which are random; a seq stays whole."""
+    """Return the mark of an item: a UUID is shortened to its last 12 digits, which are random; short names stay."""
     return f"{kind}-{name.replace('-', '')[-12:]}"
 
 
@@ -86,7 +92,7 @@ def word_memo(text: str) -> str:
 def word_memory(category: str | None, content: str, tags: Sequence[str]) -> str:
     """Return the text of the element of a memory: ``[category] content `tag1 tag2` ``.
 
-    If a tag contains a space, commas separate them.
+    If any tag contains a space, a comma follows each tag.
     """
     joined = "".join(f"{tag}, " for tag in tags).strip() if any(" " in tag for tag in tags) else " ".join(tags)
     return f"{f'[{category}] ' if category else ''}{content}{f' `{joined}`' if tags else ''}"
@@ -98,9 +104,9 @@ def word_day(at: datetime) -> str:
 
 
 def word_speech(speaker: str | None, at: datetime, text: str, mark: str, note: str = "") -> str:
-    """Return a message as a paragraph of a script. It is closed in itself: it begins no heading and leaves none open.
+    """Return a message as a paragraph of a script; without a speaker it is narration.
 
-    Without a speaker it is narration.
+    The text of the message cannot begin a heading, and cannot leave a block of code open.
     """
     head = f"**{speaker}**" if speaker else "*Narration*"
     quoted = close_code(escape_headings(tidy(text))) if text.strip() else "*(nothing said)*"

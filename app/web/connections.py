@@ -15,14 +15,14 @@ class ConnectionLimits:
     """Limits of one connection, and of all connections together.
 
     Attributes:
-        max_connections: Open connections. At the limit, a new one replaces the one whose request line and headers have
-            been incomplete longest; if there is none, the one that has been idle longest; else the one whose client has
-            not read its answer for longest. If a request is being served on every connection, the new one gets a 503.
+        max_connections: Open connections. If there are more, one is closed to make room: the one whose request line and
+            headers have been incomplete longest; else the one that has been idle longest; else the one whose client has
+            not read its answer for longest. If there is none of these, the new connection gets a 503.
         head_s: Seconds for the request line and the headers (for the first request counted from the opening of the
             connection, for a later one from its first byte).
         body_s: Seconds for a body, from the end of the headers.
-        write_s: Seconds after which a client that reads slowly is disconnected, unless it has read a further
-            `min_read_bytes` of the answer.
+        write_s: Seconds in which a client must read at least `min_read_bytes` of an answer that waits to be sent; a
+            slower client is disconnected.
         overhead_bytes: Bytes of a request that are not its body: request line, headers, trailers, sizes of chunks.
         url_bytes: Bytes of the URL.
         fields: Header fields.
@@ -67,7 +67,7 @@ class Waiting(Generic[Connection]):
         self._entries: OrderedDict[Connection, tuple[float, int]] = OrderedDict()
 
     def add(self, connection: Connection, now_s: float, size_bytes: int = 0) -> None:
-        """Add a connection that holds `size_bytes`. One that waits already keeps its place and time."""
+        """Add a connection that holds `size_bytes`. If it waits already, it keeps its place and time."""
         since_s, former_bytes = self._entries.get(connection, (now_s, 0))
         self._entries[connection] = (since_s, size_bytes)
         self.total_bytes += size_bytes - former_bytes
@@ -78,13 +78,15 @@ class Waiting(Generic[Connection]):
         self.total_bytes -= size_bytes
 
     def oldest(self, until_s: float = float("inf")) -> Connection | None:
-        """Return the connection that has waited longest, or None if none has waited since before `until_s`."""
+        """Return the connection that has waited longest, or None if none began to wait at or before `until_s`."""
         connection, (since_s, _) = next(iter(self._entries.items()), (None, (0.0, 0)))
         return connection if since_s <= until_s else None
 
 
 class ConnectionTable(Generic[Connection]):
-    """The connections that can be closed when there are too many: those without a request that is being served.
+    """The connections that can be closed when there are too many.
+
+    A connection on which a request is being served is not among them, unless its client does not read the answer.
 
     Attributes:
         unfinished: Those whose request line and headers are incomplete.
@@ -99,5 +101,5 @@ class ConnectionTable(Generic[Connection]):
         self.stalled = Waiting[Connection]()
 
     def next_victim(self) -> Connection | None:
-        """Return the connection to close first, or None if a request is being served on all of them."""
+        """Return the connection to close first, or None if there is none that can be closed."""
         return self.unfinished.oldest() or self.idle.oldest() or self.stalled.oldest()

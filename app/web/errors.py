@@ -36,7 +36,7 @@ class HeadTooLarge(AppError):
 
 
 class ServerFull(Unavailable):
-    """A request is being served on every connection."""
+    """The limit of connections is reached, and none of them can be closed."""
 
     code = "server_full"
     title = "Too many connections"

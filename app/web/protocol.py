@@ -2,6 +2,8 @@
 
 uvicorn's protocol for httptools accepts heads and trailers of any length, waits for requests and readers forever, and
 accepts any number of connections. The limits are in `app.web.connections`; ADR 0027 has the reasons.
+
+A *head* is the request line and the headers of a request. *Overhead* is what is not body: head, trailers, chunk sizes.
 """
 
 import asyncio
@@ -24,7 +26,7 @@ from app.web.upgrades import hide_upgrade
 log = logging.getLogger(__name__)
 
 PART_BYTES = 16 * KIB
-"""The parser is given at most this many bytes at once, so that it cannot collect a longer unfinished header unseen."""
+"""The parser gets at most this many bytes at once: it reports a header only when the header is complete."""
 
 PAUSE_S = 0.01
 """The time between two reads of bytes that are dropped."""
@@ -39,9 +41,10 @@ class Phase(Enum):
 
 
 def bounded_protocol(limits: ConnectionLimits) -> type["BoundedProtocol"]:
-    """Return the function that uvicorn's `http` option calls for each connection. A process has one table for all.
+    """Return the function that uvicorn's `http` option calls for each connection.
 
-    It can be pickled, so that uvicorn can start several processes; each of them gets a table of its own.
+    All connections of a process share one table. The function can be pickled, so that uvicorn can start several
+    processes; each of them gets a table of its own.
     """
     return cast("type[BoundedProtocol]", partial(BoundedProtocol, limits=limits, table=ConnectionTable()))
 
@@ -49,8 +52,8 @@ def bounded_protocol(limits: ConnectionLimits) -> type["BoundedProtocol"]:
 class BoundedProtocol(HttpToolsProtocol):
     """One connection.
 
-    It is *served* from the end of a head to the end of the answer. At other times it is in the table of connections
-    that can be closed when there are too many.
+    It is *served* from the end of a head to the end of the answer. At other times, and while the client does not read
+    the answer, it is in the table of connections that can be closed when there are too many.
     """
 
     def __init__(
@@ -79,7 +82,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # --- the connection ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Begin the time for the first head. If the limit of connections is reached, close the oldest that waits."""
+        """Begin the time for the first head. If there are too many connections, close one, or refuse this one."""
         super().connection_made(transport)
         if len(self.connections) > self.limits.max_connections:
             victim = self.table.next_victim()
@@ -99,7 +102,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
 
     def eof_received(self) -> None:
-        """Let uvicorn close the connection; what the client does not read is dropped after a time."""
+        """Let uvicorn close the connection; abort it if the client does not read the rest of the answer in time."""
         super().eof_received()
         self._set_reader_deadline()
 
@@ -149,7 +152,8 @@ class BoundedProtocol(HttpToolsProtocol):
         begun, self._body_bytes = self._requests_begun, 0
         self.parser.feed_data(hide_upgrade(bytes(part)) if self._phase is Phase.HEAD else part)
         if self._requests_begun - begun > expected:
-            # Another request began behind the end of one; which of the bytes are its own is unknown.
+            # Another request began in this part, after the end of the former one. How many of the bytes belong to it
+            # is unknown, so its count begins with the next part.
             self._overhead_bytes = 0
         else:
             self._overhead_bytes += len(part) - self._body_bytes
@@ -183,7 +187,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Serve the request. Raises MalformedRequest if too many wait for their turn."""
+        """Serve the request. Raises MalformedRequest if too many requests wait on this connection."""
         if len(self.pipeline) >= self.limits.pipelined:
             raise MalformedRequest(f"At most {self.limits.pipelined} requests may wait on a connection.")
         super().on_headers_complete()
@@ -234,7 +238,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Wait for the next request, or for the client to read the last answer."""
         super().on_response_complete()
         if not self._is_served:
-            self.cycle.body.clear()  # the application did not read it, and may keep the request until a collection
+            # Free what the application did not read: the request may stay in memory until a garbage collection.
+            self.cycle.body.clear()
         if self.transport.is_closing():
             self._set_reader_deadline()
         elif not self._refused:
@@ -309,7 +314,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # --- deadlines --------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Set the deadline for what is being read now, and note whether the connection can be given up."""
+        """Set the deadline for the part of a request that is being read, and update the table of connections."""
         phase = Phase.HEAD if self._requests_begun == 0 else self._phase
         if phase is Phase.BETWEEN:
             self._cancel_deadline()
@@ -332,7 +337,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(RequestTimeout(f"The body must arrive within {self.limits.body_s:g} seconds."))
         elif self._phase is Phase.HEAD:
             self._refuse(RequestTimeout(f"The headers must arrive within {self.limits.head_s:g} seconds."))
-        else:  # browsers open connections in advance, and would take an answer for that to the next request
+        else:  # browsers open connections in advance, and would take an answer for that of their next request
             self.transport.close()
 
     def _cancel_deadline(self) -> None:

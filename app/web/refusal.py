@@ -10,7 +10,7 @@ from app.kit.etags import NO_SNIFF, NO_STORE
 
 
 def write_refusal(error: AppError, path: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return a whole answer, which announces that the connection ends.
+    """Return a complete HTTP response with `Connection: close`.
 
     Args:
         error: The reason.

@@ -24,7 +24,7 @@ def reading_order(routers: Sequence[APIRouter]) -> list[str]:
 class Api(FastAPI):
     """A FastAPI application whose schema is in reading order, has summaries, and declares which operations need a key.
 
-    The schema declares it, not dependencies of the routes, because those would slow down every request.
+    Security dependencies of the routes would declare the same, but would slow down every request.
     """
 
     def __init__(self, *, tags: Sequence[str], **options: Any) -> None:
@@ -59,7 +59,7 @@ class Api(FastAPI):
 
 
 def _name_media_type(responses: dict[str, Any]) -> None:
-    """Document problems as `application/problem+json`; FastAPI documents all responses as those of one class."""
+    """Document problems as `application/problem+json`; FastAPI gives all responses of a route the same media type."""
     for response in responses.values():
         content = response.get("content", {})
         if content.get("application/json", {}).get("schema") == _PROBLEM:

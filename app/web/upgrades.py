@@ -1,7 +1,9 @@
 """Serve requests that offer another protocol, such as HTTP/2, in HTTP/1.1 (RFC 9110, section 7.8). Pure.
 
-The parser ends a request with an `Upgrade` field at its head and takes the body for the other protocol. The HTTP client
-of Java sends such a field with its first request, so that a message posted by it would be lost.
+If a request has the header `Upgrade`, the parser ends the request after its headers, and takes the body for data of the
+other protocol. Java's HTTP client sends this header with its first request, so the body of that request would be lost.
+
+A *head* is the request line and the headers of a request.
 """
 
 import re
@@ -11,10 +13,10 @@ _HEAD_END = b"\r\n\r\n"
 
 
 def hide_upgrade(part: bytes) -> bytes:
-    """Return the bytes with the `Upgrade` fields of the first head renamed to `X-Upgrade`; a body is not changed.
+    """Return the bytes with the `Upgrade` headers of the first head renamed to `X-Upgrade`; a body is not changed.
 
-    `part` begins in a head. A field whose name is split between two parts is not found; the parser then ends the
-    request at its head.
+    `part` must begin within a head. If the name of a header, or the line break before it, is split between two parts,
+    the header is not found, and the parser ends the request after its head.
     """
     if b"pgrade" not in part and b"PGRADE" not in part:
         return part

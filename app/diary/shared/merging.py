@@ -1,8 +1,9 @@
 """Merges the entries of the user's other chats into the texts of a diary. Pure.
 
 The line's own entries are cached on its row, one by one. The entries of other chats are read with each context, so an
-entry that is taken back there is left out at once. The segment `diary` holds the entries that were chosen at the cut;
-of those of other chats, it holds the ids. Newer entries are in `diary_recent`.
+entry that is taken back there is left out at once. The entries of the segment `diary` are chosen at a cut of the
+history and stay until the next one; for entries of other chats, only the ids are stored. Newer entries are in
+`diary_recent`.
 
 Half of the text lines of the segment can be entries of other chats, and more if the chat's own entries need less than
 half. A fold contains only entries of its own chat.
@@ -106,7 +107,7 @@ class Own:
         folded: Its last lines.
         held: The entries that `diary` holds, in order.
         recent: The newest entries of `diary_recent`, in order.
-        older_tokens: How many tokens the entries of `diary_recent` have that are older than `recent`.
+        older_tokens: How many tokens the entries for `diary_recent` have that are older than those in `recent`.
 
     """
 
@@ -178,7 +179,7 @@ def count_most(lines: int) -> int:
 
 
 def choose(own: Own, others: Sequence[Elsewhere], lines: int) -> Choice:
-    """Return what the segment `diary` holds of `others` (sorted by time): the newest for which it has room."""
+    """Return which of `others` (sorted by time) the segment `diary` holds: the newest ones for which it has room."""
     kept = _cut(others, own, lines)[1]
     dropped = others[: len(others) - kept]
     held = [(one.chat_key, str(one.entry.entry_id)) for one in others[len(others) - kept :]]
@@ -188,12 +189,12 @@ def choose(own: Own, others: Sequence[Elsewhere], lines: int) -> Choice:
 
 
 def choose_until(own: Own, others: Sequence[Elsewhere], lines: int, until_us: int) -> Choice:
-    """Return what `choose` returns of the entries up to a time; those after it are in `diary_recent`."""
+    """Return what `choose` returns for the entries up to a time; later entries are in `diary_recent`."""
     return choose(own, [one for one in others if one.entry.created_us <= until_us], lines)
 
 
 def held_of(cached: Mapping[str, Any], character: str) -> Sequence[tuple[str, str]]:
-    """Return what a character's diary holds of other chats, given what is cached of the diaries of a line."""
+    """Return (chat key, entry id) of the entries of other chats that a `diary` holds; `cached` is the line's cache."""
     stored = cached.get("characters", {}).get(character, {}).get("shared")
     return Choice.from_json(stored).held if stored else ()
 
@@ -201,7 +202,8 @@ def held_of(cached: Mapping[str, Any], character: str) -> Sequence[tuple[str, st
 def read_others(shared: Mapping[str, Any], character: str | None, held: Sequence[tuple[str, str]]) -> list[Elsewhere]:
     """Return the entries of a character in other chats, sorted by time.
 
-    Of several copies of an entry, which forks have, the one that `diary` holds is returned, or else the first one.
+    Forks have copies of entries, with the same ids. Of several copies, the one that `diary` holds is returned, or else
+    the first one.
     """
     rows = next((rows for name, rows in shared["rows"] or () if name == character), None)
     found: dict[UUID, Elsewhere] = {}

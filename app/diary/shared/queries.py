@@ -43,9 +43,9 @@ _OTHER = f"""o.user_key = c.user_key AND o.line_status = 'current' AND o.{SETTIN
 
 _NAMES = """(SELECT p.value ->> 'name' UNION SELECT jsonb_array_elements_text(p.value -> 'aliases'))"""
 
-# A fork has copies of entries, with their ids. What the line itself has is not shown a second time. Entries that are no
-# copies are newer than the copies of the same diary. So the limit can be applied first, and the copies left out then.
-# Of several copies in other chats, that of the oldest chat counts: a person edits the original.
+# A fork has copies of entries, with the same ids. A copy of an entry that the line itself has is left out. In a diary,
+# entries that are not copies are newer than copies, so the limit can be applied before copies are left out. Of several
+# copies in other chats, that of the oldest chat is read: it is the original, which people edit.
 _NOT_OWN = """NOT EXISTS (
         SELECT FROM diary_entries m
         WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.entry_id = e.entry_id)"""
@@ -124,6 +124,6 @@ async def list_sharing_users(db_session: DbSession, chat_key: UUID) -> list[UUID
 
 
 async def has_shared(db_session: DbSession, owner: Owner) -> bool:
-    """Return whether a chat of the user may have shared anything: each change of a shared diary raises a revision."""
+    """Return whether a chat of the user may have shared a diary: each change of one raises the user's revision."""
     found: bool = await db_session.raw.fetchval(_IS_KNOWN, owner.key, owner.line_id)
     return found

@@ -1,4 +1,7 @@
-"""Chooses a diary's entries of the user's other chats; raises the user's revision when shared diaries change."""
+"""Chooses the entries of other chats that a shared diary shows; raises the user's revision when shared diaries change.
+
+`ETag`s of contexts are made from revisions, so contexts of the user's other chats are then made again.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -33,8 +36,8 @@ async def hold_shared(
         own: The diary of the line itself.
         texts: The cached form that this diary would have if it were not shared.
         chosen: The entries of other chats that it has held so far; None to choose them again.
-        is_first: Whether no diary is cached yet, because the chat has had no cut and no entry. Until now, `diary` had
-            the entries from before the chat began, so the same ones are chosen.
+        is_first: Whether no diary is cached yet, because the chat has had no cut and no entry. Until now, `diary`
+            showed the entries from before the chat began, so these are chosen.
 
     """
     if chosen is None:

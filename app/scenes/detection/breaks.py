@@ -1,7 +1,7 @@
-"""Where a scene may end, and where it ends if there is no model. Pure.
+"""Where a scene may end, how a model's answer is read, and where a scene ends if there is no model. Pure.
 
-A break is on the last message of a scene. A search for one considers only breaks that make the scene long enough, and
-never the newest messages, which only give context.
+A break is on the last message of a scene. A search for a break considers only breaks that make the scene long enough,
+and none on the newest messages, which only give context.
 """
 
 import json

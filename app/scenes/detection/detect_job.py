@@ -1,7 +1,8 @@
 """The job that searches the open scene for a break: a model decides by content; without one, a pause in time decides.
 
-One search reads the oldest messages that are not judged yet, and finds at most one break. If enough messages are left
-after it, or have arrived meanwhile, another search is scheduled.
+A message is *judged* once a search has decided whether the scene ends on it. One search reads the oldest messages that
+are not judged yet, and finds at most one break. If enough messages are left after the break, or have arrived meanwhile,
+another search is scheduled.
 """
 
 from collections.abc import Mapping
@@ -47,9 +48,9 @@ class _Sought:
 
     Attributes:
         first_seq: Where the open scene begins.
-        look: What is read, and where the scene may end.
+        look: Which messages are read, and on which of them the scene may end.
         source: The messages.
-        digests: The digest of each message that is judged, by its seq.
+        digests: The digest of each message that the search judges, by its seq.
 
     """
 

@@ -1,7 +1,8 @@
-"""A forced cut waits until the messages before it are judged, so that it does not end a scene where none ends.
+"""A forced cut waits until searches for breaks have judged the messages before it.
 
-This matters for an import: it can exceed the greatest length of the history before the first search for a break has
-run. The wait ends after ten minutes, or when the search has failed for good.
+A *forced* cut shortens a history that has reached its greatest length, and ends the open scene there. Without the wait,
+it could end a scene in the middle. This matters for an import, which can exceed that length before the first search
+for a break has run. The wait ends after ten minutes, or when the search has failed for good.
 """
 
 from dataclasses import replace

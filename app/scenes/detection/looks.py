@@ -89,7 +89,7 @@ def is_look_due(
         in_scene: How many messages the open scene has.
         min_messages: The minimum number of messages of a scene.
         offset: How many messages have to follow a message that is judged.
-        after_pause: Whether the last look was before a pause.
+        after_pause: Whether the conversation has paused since the last look.
         cut_waits: Whether a forced cut waits for looks.
 
     """

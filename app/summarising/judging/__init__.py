@@ -1,1 +1,1 @@
-"""The judgement of a model's answers, with the same rules for the prompts of all layers."""
+"""Judges the answers of models, with the same rules for the prompts of all layers."""

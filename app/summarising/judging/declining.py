@@ -1,10 +1,11 @@
 """Finds the sentence in which a model declines the task, or a provider blocks it, in the major languages. Pure.
 
 A sentence declines if its author cannot or does not want to do what the prompts ask for: to summarise, to write, to
-continue. A narration in the third person never does. A diary may: its author can be unable to write, and can be an AI.
-So in a text in the first person the sentence must also name the task (explicit content, a usage policy, a summary of
-this conversation) in words that the material does not contain. An answer in the first person that is only a refusal
-with less evidence, such as "I can't help with that.", is recognised by the parser of the diary.
+continue. A good narration in the third person never contains such a sentence. A diary may, because its author can be
+unable to write, and can be an AI. So in a text in the first person, the sentence must also name the task (explicit
+content, a usage policy, a summary of this conversation) in words that the material does not contain. If an answer in
+the first person is only a refusal that names no task, such as "I can't help with that.", the parser of the diary
+recognises it (`app/diary/refusals.py`).
 
 Each pattern is applied to the beginning of one sentence, so the time is linear.
 """
@@ -20,14 +21,14 @@ from app.summarising.judging.speech import fold, split_sentences
 _DECLINED = Refusal("declined", "the model refuses")
 
 _MOST_CHARS = 600
-"""No refusal is so long; what follows in a sentence without an end is not examined."""
+"""Refusals are shorter than this; the rest of a longer sentence is not examined."""
 
 
 def find_declining(narration: str, *, first_person: bool, known: str = "", former: str = "") -> Refusal | None:
     """Return a refusal if a sentence of `narration` declines the task, or says that content was blocked.
 
-    `known` and `former` are the material and the former text as `speech.fold` normalises them. What the former text
-    says is not judged again.
+    `known` and `former` are the material and the former text as `speech.fold` normalises them. Sentences that the
+    former text contains are not judged again.
     """
     sentences = split_sentences(narration)
     if first_person and _only_refuses(sentences, known):
@@ -106,7 +107,7 @@ _WHY = re.compile(
 def _is_notice(sentence: str, known: str, *, is_whole: bool) -> bool:
     """Return whether `sentence` says that a filter or a policy blocked the request, in words that are not in `known`.
 
-    A sentence such as "The message was removed." does so only if it `is_whole`, the whole answer.
+    A sentence such as "The message was removed." counts only if it is the whole answer (`is_whole`).
     """
     if is_whole and _BLOCKED.fullmatch(sentence):
         return fold(sentence) not in known

@@ -1,8 +1,8 @@
 """The words with which models decline, by language, as parts of regular expressions. Pure.
 
 `unable` says that the speaker will not or cannot do something. `task` has names of the declined task, in phrases that a
-character would hardly use. An ordinary word needs an addition that shows that it is meant: "this content" is a task,
-"the content of the letter" is not.
+character would hardly use. An ordinary word needs an addition that shows that the task is meant: "this content" names
+the task, "the content of the letter" does not.
 """
 
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ ENGLISH_MARKS = (
     "helpful", "harmless", "guidelines", r"polic\w+", "depicts", r"involv\w+", "explicit", "sexual", "inappropriate",
     "appropriate", "respectful", "fictional", r"you(?:['’]re| are| have|['’]ve)? (?:looking for|asking|sharing|shared)",
 )  # fmt: skip
-"""Words that are common in refusals. One of them says nothing; a text in which each sentence has one is a refusal."""
+"""Words that are common in refusals. A single one proves nothing; see `_only_refuses` in `declining.py`."""
 
 # --- other languages ---
 

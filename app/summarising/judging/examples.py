@@ -7,7 +7,7 @@ from app.kit.refusals import Refusal
 from app.summarising.judging.speech import fold
 
 _MIN_WORDS = 6
-"""A shorter sentence may be in both by chance."""
+"""A shorter sentence may be in the examples and in the answer by chance."""
 
 _EXAMPLES = re.compile(r"^# Examples[^\n]*\n(.*?)(?=\n\n# |\Z)", re.M | re.S)
 _REASON = re.compile(r"\[[^\[\]\n]{1,200}\]\s*$")

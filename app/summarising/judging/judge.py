@@ -1,8 +1,9 @@
 """The judgement of a model's answers. Every prompt has a profile; the rules are the same for all. Pure.
 
-A doubtful answer is accepted if it could be a good one: a refused answer costs another call, and after three, or two in
-which the model declines, the text is made without the model. So the rules look for faults that good answers never have.
-Two rules, `shrunk` and `unfinished`, can also refuse a good answer; each refuses only once for a work item.
+A doubtful answer is accepted if it could be a good one. A refused answer costs another call, and after three refused
+answers, or two in which the model declines, the text is made without the model. So the rules look for faults that good
+answers never have. Two rules, `shrunk` and `unfinished`, can also refuse a good answer; each refuses only once for a
+work item.
 """
 
 import re
@@ -67,9 +68,9 @@ class Material:
         texts: The messages, entries or recaps, one text each.
         former: The text that the answer replaces; "" if there is none.
         language: The language that was asked for, as a name or a tag; None for that of `texts`.
-        name: The character who writes, for a diary.
+        name: For a diary, the character who writes it.
         names: The names of those who speak. They are not counted as pronouns, even if they look like one ("You").
-        kept: The kept text of a person, which precedes `former` in the prompt; its style is accepted in the answer.
+        kept: A text of a person that precedes `former` in the prompt; its style is accepted in the answer.
         wished: Whether a person wished for something, such as fewer words, another language or another voice.
 
     """
@@ -97,7 +98,7 @@ class Material:
 
     @cached_property
     def folded(self) -> str:
-        """The words of all texts."""
+        """All texts as `speech.fold` normalises them, one per line."""
         return "\n".join(map(fold, self.sources))
 
 

@@ -49,7 +49,7 @@ _SECOND = {
 }
 _PATTERNS = {language: (re.compile(first), re.compile(_SECOND[language])) for language, first in _FIRST.items()}
 _SAYS_I = ("en", "de", "fr", "nl")
-"""Languages in which a sentence about oneself has a word for it."""
+"""Languages in which a sentence about oneself always has a word for the first person."""
 
 # What people say without quotation marks: "said I love you for the first time", "a thank you note".
 _SET_PHRASES = re.compile(r"\bI love you(?: too)?\b|\b[Tt]hank[ -]you\b|\bI do\b|\bich liebe dich\b|\bje t['’]aime\b")
