@@ -70,7 +70,7 @@ class BindingsChanged(LineEvent):
 
     @property
     def in_context(self) -> bool:
-        """Whether the change can alter contexts. Contexts never contain what an open call wrote, so dropping cannot."""
+        """Whether the change can alter contexts. Contexts never contain what an open call wrote, so drops cannot."""
         return bool(self.bound or self.toggled)
 
     def of(self, layer: str) -> "BindingsChanged":

@@ -224,7 +224,7 @@ async def count_open(db_session: DbSession, line: Line) -> int:
 
 
 async def copy_bound(db_session: DbSession, line: Line, from_line_id: UUID, after_seq: int) -> None:
-    """Copy the bindings that are not open and are after a seq from another line, if this line has their replies."""
+    """Copy another line's bindings after a seq that are not open, if this line has their replies."""
     await db_session.raw.execute(_COPY_BOUND, *line, from_line_id, after_seq)
 
 

@@ -111,7 +111,7 @@ async def is_retry(db_session: DbSession, head: Head, call: Call, *, now: dateti
 
 
 class _Located(NamedTuple):
-    """The placement of a call; if the call is a retry, `known` is the binding's id of the earlier call."""
+    """The placement of a call; if the call is a retry, `known` is the id of the earlier call's binding."""
 
     asked: LogMessage | None
     named: Named | None
@@ -209,7 +209,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> BindingsCh
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Delete the bindings from `event.from_seq` on. The layers delete the rows that they wrote themselves, by seq."""
+    """Delete the bindings from `event.from_seq` on. The layers themselves delete the rows that they wrote, by seq."""
     if CURSOR in event.head.cursors:
         await queries.truncate(db_session, event.head.line, event.from_seq)
         await _recount_open(db_session, event.head)

@@ -18,7 +18,7 @@ tool message that of a function."""
 
 
 class Renamed(NamedTuple):
-    """A character whose messages are hashed with another name than its present one, because it was renamed.
+    """A character whose messages are hashed with another name than its present one (`character_list.py` says when).
 
     Attributes:
         name: Its current name.

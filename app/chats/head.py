@@ -97,14 +97,15 @@ class Head:
         cut_waits: Whether the history is full, and its cut waits until memories cover the old messages, or for an edge.
         last_cut: `{"at_seq", "reason", "at"}` of the last cut.
         awaits_reply: Whether the user spoke last, so that a reply completes a turn.
-        cursors: Small states by name: of each layer, of the cut, of bindings and of pauses. Only the code that writes a
-            state reads it.
+        cursors: Small states by name: of each layer, of the cut (`cut`), of `bindings`, and of the `pauses` between
+            calls of the model.
         last_active_at: When messages were last appended, or when the chat was created or forked if that is later, by
             the service's clock.
         is_current: Whether the line is its chat's current one; it may no longer be when a job reads it.
         sole_character: The name of the chat's only active character; None if there are none or several.
         time_zone: The chat's time zone, an IANA name.
-        renamed: The characters that were renamed, by each of their current and former names; empty in most chats.
+        renamed: The characters with a `hashed_name`, mostly because they were renamed, by each of their current and
+            former names; empty in most chats.
 
     """
 

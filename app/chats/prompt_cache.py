@@ -50,7 +50,7 @@ _LEAST_GAIN = 0.05
 def choose(pauses_s: Sequence[int], new_share: float) -> CacheChoice:
     """Return the choice with which the prompts after `pauses_s` would have cost least; `5m` if there are no pauses.
 
-    It is `off` if the best other choice saves no more than `_LEAST_GAIN`.
+    It is `off` if the best other choice saves no more than `_LEAST_GAIN` of the price.
     """
     if not pauses_s:
         return "5m"

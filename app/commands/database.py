@@ -55,7 +55,10 @@ async def wait_for_schema(database: Database, *, retry_s: float = RETRY_S) -> No
 
 
 async def check_embedder(settings: Settings, database: Database) -> None:
-    """Raise SettingsError if the stored vectors are of another model than the configured one."""
+    """Compare the configured embedding model with the recorded one; record it if there is none.
+
+    Raises SettingsError if the stored vectors are of another model.
+    """
     embedder = make_embedder(settings)
     if embedder is None:
         return

@@ -2,7 +2,7 @@
 
 The prompt asks for one JSON object a line. Cheap models answer with arrays, fences, lists and chatter, with words for
 the importance, or with an importance from 1 to 10. The form is read leniently, but an item that names no message of the
-range is dropped: a fact or memory is hidden when the messages that it was learnt from change, so it needs one.
+range is dropped: a fact or memory is hidden when the messages that it was learnt from change, so it must have some.
 """
 
 import re

@@ -14,7 +14,7 @@ _ARGUMENTS = {"function": "arguments", "custom": "input"}
 
 
 def find_calls(entries: Sequence[HistoryMessage]) -> dict[int, int]:
-    """Return a map from the index of each tool result to that of the message with its call; others are left out."""
+    """Return a map from the index of each tool result that has a call to the index of the message with that call."""
     if not any(entry.tool_calls for entry in entries):
         return {}
     called: dict[str, int] = {}

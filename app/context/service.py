@@ -1,7 +1,7 @@
 """Assembles the context of the next model call: mostly one SQL statement, then pure functions.
 
 A second statement follows if layers need more data (`find_current`), and one more for recall. Nothing is written to
-PostgreSQL; the sources that were recalled are stored in Redis.
+PostgreSQL; the sources that were recalled are stored in Redis, or in this process if there is no Redis.
 """
 
 from collections.abc import Collection, Sequence

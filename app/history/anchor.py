@@ -101,7 +101,7 @@ async def cut_at_break(
 
 
 def forget_break(head: Head, from_seq: int) -> None:
-    """Drop the waiting cut at a session's break if the next session began at or after `from_seq` (truncated now)."""
+    """Drop the waiting cut of a session if the next session began at or after `from_seq`: the break was cut off."""
     cursor = _cursor_of(head)
     if cursor.session_seq is not None and cursor.session_seq >= from_seq:
         _store_cursor(head, replace(cursor, session_seq=None))

@@ -4,7 +4,7 @@ The history is the messages that are sent word for word. The anchor is the seq a
 at which it may begin after a cut. A window that slides with every message would change the prompt's prefix in every
 turn, and the provider could not cache it. Instead, the history grows from its anchor for a while. It is then cut in one
 step, at an edge, and only when the memory layers cover the messages before the edge. A history of `max_messages`
-messages or more is overdue: it is cut even if the layers do not cover them.
+messages or more is overdue: it is cut even if the layers do not cover them, unless a layer still searches for edges.
 
 `anchor.py` reads the data for a decision and applies the decision.
 """
@@ -282,8 +282,8 @@ def count_from(history: Sequence[Sent], seq: int) -> int:
 def can_cut(target: int | None, covered_seq: int | None, anchor_seq: int) -> bool:
     """Return whether a cut to `target` is possible: it moves the anchor forward, and the layers cover all before it.
 
-    `covered_seq` is the last seq that every layer covers, or None if no layer has to cover messages. A forced cut does
-    not need this.
+    `covered_seq` is the last seq that every layer covers, or None if no layer has to cover messages. A forced cut is
+    possible without it.
     """
     return target is not None and target > anchor_seq and (covered_seq is None or covered_seq >= target - 1)
 
