@@ -84,9 +84,10 @@ class LineRevision:
         self._keeps += 1
 
     def take(self) -> tuple[int, bool, bool, str]:
-        """Return (number, alters the base, replaces `changed`, names) for a statement that writes the row.
+        """Return the arguments of a statement that writes the row; `write` then does nothing, unless more is recorded.
 
-        `write` then does nothing, unless more is recorded afterwards.
+        They are the number, whether it becomes `base_revision`, whether `changed` is replaced and not merged, and the
+        numbers of the changes by name, as JSON.
         """
         self._is_written = True
         replaces = self.is_new or not self._names

@@ -124,7 +124,7 @@ def server_options(settings: Settings) -> dict[str, Any]:
 async def _prepare(settings: Settings, host: str) -> None:
     """Check the database and register the environment's admin key.
 
-    Raises SettingsError if the database is not ready, or if `host` is not loopback and no key exists.
+    Raises SettingsError if the database is not ready, or if `host` is not loopback and no key was ever created.
     """
     database = Database(settings.sqlalchemy_url, pool_size=2)
     try:

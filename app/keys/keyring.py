@@ -135,7 +135,7 @@ class DatabaseKeyring:
         return None
 
     async def _token_caller(self, text: str, request: Request) -> Caller | None:
-        """Return the caller of a token, or None. A token made without a key is invalid once a key exists.
+        """Return the caller of a token, or None. A token made without a key is invalid once a key is created.
 
         Raises Unauthorized if the token has expired, and what `_require_open` raises.
         """
@@ -194,7 +194,7 @@ class DatabaseKeyring:
         return key
 
     async def _require_open(self, request: Request) -> None:
-        """Raise Unauthorized if a key exists, or LoopbackOnly if the request may come from another machine."""
+        """Raise Unauthorized if any key was ever created, or LoopbackOnly if the request may be another machine's."""
         if not await self._is_open():
             raise Unauthorized("Send `Authorization: Bearer <key>`.")
         peer = request.client.host if request.client else None
