@@ -28,7 +28,7 @@ _defaults = ChatSettings()
 Row: TypeAlias = Mapping[str, Any]
 """A row of the statement."""
 
-# The fields of an `HistoryMessage`, in their order, newest message first.
+# The fields of a `HistoryMessage`, in their order; the newest message comes first.
 _ENTRIES = """
     SELECT json_agg(json_build_array(m.seq, m.message_id, m.role, m.name, {content}, m.tokens, m.sent_at,
         {calls}, m.tool_call_id) ORDER BY m.seq DESC)
