@@ -1,4 +1,8 @@
-"""The event of bindings that changed. Pure."""
+"""The event of bindings that changed. Pure.
+
+A binding connects what a call of a tool wrote with the reply that the model is writing. It is open until this reply is
+stored.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,15 +14,15 @@ from app.chats.events import LineEvent
 
 
 class Bound(NamedTuple):
-    """A binding whose reply has arrived.
+    """A binding that was open, and whose reply has been stored.
 
     Attributes:
-        layer: The layer that wrote for the tool.
-        binding_id: The id of the binding, and of the row that the layer wrote.
+        layer: The memory layer that stored what the tool wrote.
+        binding_id: The id of the binding, which is also the id of the row that the layer wrote.
         at_seq: The reply's seq.
         sent_at: When the reply was sent.
         matches: Whether the reply has the bound text now, and is neither deleted nor hidden by a person. It is
-            False if the call waited for the next alternative and a re-import added one without selecting it.
+            False if the call waited for the next alternative text, and a re-import added one without selecting it.
 
     """
 
@@ -66,7 +70,7 @@ class BindingsChanged(LineEvent):
 
     @property
     def in_context(self) -> bool:
-        """Whether contexts can show the change. They cannot if calls were only dropped: no context had their texts."""
+        """Whether the change can alter contexts. Contexts never contain what an open call wrote, so drops cannot."""
         return bool(self.bound or self.toggled)
 
     def of(self, layer: str) -> "BindingsChanged":

@@ -14,18 +14,22 @@ Time = TIMESTAMP(timezone=True)
 
 
 class Binding(Table):
-    """What a call of a tool wrote, and the reply that it belongs to. Every layer that binds lists it in its models.
+    """A call of a tool that wrote something, and the reply that the written content belongs to.
 
-    `binding_id` is also the id of the row that the layer wrote. While a binding `is_open`, its reply does not exist
-    yet. Then `message_id` is the message that the call named, if any, `next_swipe` is whether the call waits for the
-    next alternative of that message, and `at_seq` is the newest seq when the tool was called. After that, `message_id`
-    is the reply's id, `at_seq` its seq, and `text_hash` the hash of its text; `matches` is whether the reply has this
-    text now and is neither deleted nor hidden by a person. In a chat without messages, a call that names no reply
-    belongs to no reply: its row has no hash, `matches` is true and `at_seq` is 0.
+    `binding_id` is also the id of the row that the layer wrote. Each layer with such a tool lists this class in
+    `Layer.models`.
+
+    While a binding `is_open`, its reply is not stored yet. In this state `message_id` is the message that the call
+    named, if any, `next_swipe` is whether the call waits for the next alternative text of that message, and `at_seq` is
+    the seq of the newest message when the tool was called (`rule.place`).
+
+    When the reply has been stored, `message_id` is its id, `at_seq` its seq, and `text_hash` the hash of its text.
+    `matches` is whether the reply has this text now and is neither deleted nor hidden by a person. In a chat without
+    messages, a call that names no reply belongs to no reply: its row has no hash, `matches` is true and `at_seq` is 0.
 
     `identity` is the hash of the arguments; `asked_id` and `asked_hash` are the id and the text hash of the newest
-    message when the tool was called. They identify a retry. `awaits_user` is whether the reply may answer a
-    message of the user that is not appended yet, so that the user's next message does not drop the call.
+    message when the tool was called. They identify a retry. `awaits_user` is whether the reply may answer a message of
+    the user that is not appended yet. If so, the user's next message does not drop the call.
     """
 
     __tablename__ = "bindings"
@@ -60,10 +64,10 @@ class Binding(Table):
 class ToolCallRecord(Table):
     """A call of a tool, as it was made on the line `made_on`.
 
-    `owner_key` is the chat's key and `line_id` CHAT_WIDE, so no line is copied with it, and it is erased with the chat.
-    `arguments` is the JSON that was sent, or null if it is too long or no JSON; `answer` the beginning of what the
-    model was answered. A call that wrote something has the id of its binding. `at_seq` is the newest seq at that time.
-    `only_chat` is whether the caller saw only what is known in the chat itself.
+    `owner_key` is the chat's key and `line_id` is CHAT_WIDE: the record is not copied when a line is copied, and it is
+    erased with the chat. `arguments` is the JSON that was sent, or null if it was too long or not JSON. `answer` is the
+    beginning of the answer to the model. If the call wrote something, `call_id` is the id of its binding. `at_seq` is
+    the line's newest seq at that time. `only_chat` is whether the caller saw only what is known in the chat itself.
     """
 
     __tablename__ = "tool_calls"

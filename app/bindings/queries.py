@@ -127,7 +127,7 @@ class Place(NamedTuple):
 
 
 async def find_newest(db_session: DbSession, line: Line) -> LogMessage | None:
-    """Return the newest message that is not deleted, hidden by a person or a thought; None if there is none."""
+    """Return the newest message; None if there is none. Deleted ones, thoughts and those a person hid do not count."""
     row = await db_session.raw.fetchrow(_NEWEST, *line)
     return LogMessage(*row) if row else None
 
@@ -152,9 +152,10 @@ async def find_known(
     *,
     since: datetime,
 ) -> UUID | None:
-    """Return the binding that the same call made since a time; `call` is (tool, character, identity).
+    """Return the id of the binding that an equal call made at or after `since`, or None.
 
-    A binding whose reply was deleted or has another text is not returned: the same call is then a new one.
+    `asked` is the newest message, and `call` is (tool, character, identity). A binding whose reply was deleted or has
+    another text is not returned: the same call is then a new one.
     """
     found: UUID | None = await db_session.raw.fetchval(
         _KNOWN,
@@ -192,7 +193,7 @@ async def bind(
 
 
 async def await_reply(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -> None:
-    """Store that the user's message, which the reply answers, has been appended."""
+    """Store that the user's message has been appended, and that only the reply to it is still awaited."""
     await db_session.raw.execute(_AWAIT_REPLY, *line, list(binding_ids))
 
 
@@ -202,7 +203,7 @@ async def drop(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -
 
 
 async def recheck(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[asyncpg.Record]:
-    """Compare the messages at `seqs` with the texts bound to them; return (layer, binding_id, matches) of changes."""
+    """Update `matches` of the bindings to messages at `seqs`; return (layer, binding_id, matches) of changed ones."""
     return await db_session.raw.fetch(_RECHECK, *line, list(seqs))
 
 
@@ -223,18 +224,22 @@ async def count_open(db_session: DbSession, line: Line) -> int:
 
 
 async def copy_bound(db_session: DbSession, line: Line, from_line_id: UUID, after_seq: int) -> None:
-    """Copy the bound bindings after a seq from another line, if this line has their messages."""
+    """Copy another line's bindings after a seq that are not open, if this line has their replies."""
     await db_session.raw.execute(_COPY_BOUND, *line, from_line_id, after_seq)
 
 
 async def copy_open(db_session: DbSession, line: Line, from_line_id: UUID, places: Sequence[tuple[UUID, int]]) -> None:
-    """Copy open bindings of another line to `places` (binding_id, at_seq), unless `is_discarded` holds on this line."""
+    """Copy open bindings of another line to `places` (binding_id, at_seq).
+
+    A binding that waits for the next alternative of a message is left out if this line lacks that message. A binding
+    that names no message is left out if this line lacks the message that was the newest when the tool was called.
+    """
     if places:
         await db_session.raw.execute(_COPY_OPEN, *line, from_line_id, *zip(*places, strict=True))
 
 
 async def list_places(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -> dict[UUID, Place]:
-    """Return the places of bindings, by id; bindings that do not exist are left out."""
+    """Return the positions of bindings on the line, by id; bindings that do not exist are left out."""
     rows = await db_session.raw.fetch(_PLACES, *line, list(binding_ids))
     return {row["binding_id"]: Place(row["message_id"], row["at_seq"], row["matches"]) for row in rows}
 

@@ -1,7 +1,7 @@
-"""The record of a chat's tool calls: what was called, with which arguments, and what came of it.
+"""The records of a chat's tool calls: each with its arguments, its outcome and the answer.
 
-The record belongs to the chat, and no line is copied with it: a call was made once, on one line. What a call wrote has
-a binding with the same id, which is copied with its line.
+A record is not copied when a line is copied, because the call was made once, on one line. If the call wrote something,
+there is also a binding with the same id, and the binding is copied with the line.
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,16 @@ KEPT_CALLS = 1_000
 """A chat keeps the records of this many calls, the newest."""
 
 MAX_ARGUMENTS_CHARS = 10_000
-"""Longer arguments are not recorded. Those of a call that is accepted are shorter."""
+"""Longer arguments are not recorded. Tools usually refuse such arguments."""
 
 MAX_ANSWER_CHARS = 500
-"""The beginning of an answer that is recorded."""
+"""The number of characters of an answer that are recorded, from its beginning."""
 
 _COLUMNS = ", ".join(column.name for column in ToolCallRecord.__table__.columns)
 
-# A call that names no character is one of the chat's only active character. The lock keeps the chat from being erased
-# before the record is committed, and hinders no append. Without a chat that the caller may see, nothing is inserted.
+# A call that names no character is a call of the chat's only active character. The lock keeps the chat from being
+# erased before the record is committed; an append waits for that commit. If there is no chat that the caller may see,
+# nothing is inserted.
 _INSERT = f"""
     INSERT INTO tool_calls ({_COLUMNS})
     SELECT c.chat_key, '{CHAT_WIDE}', $3, c.line_id, $4,
@@ -57,12 +58,12 @@ class Recorded(NamedTuple):
     """A recorded call.
 
     Attributes:
-        call_id: Its id; if it wrote something, also that of what it wrote.
+        call_id: Its id; if it wrote something, also the id of what it wrote.
         tool: The name of the tool, as the model gave it.
         character: The character that called it; empty if that is unknown.
-        arguments: The arguments as JSON; None if they were too long or no JSON.
+        arguments: The arguments as JSON; None if they were too long or not JSON.
         outcome: Whether it wrote something, only read, or was refused.
-        answer: The beginning of what the model was answered.
+        answer: The beginning of the answer to the model.
         at_seq: The newest seq when the tool was called.
         only_chat: Whether the caller saw only what is known in the chat itself.
         created_at: When the tool was called.

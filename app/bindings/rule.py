@@ -1,7 +1,8 @@
-"""Decides to which reply the content belongs that a tool wrote. Pure.
+"""Decides to which reply the content that a tool wrote belongs. Pure.
 
-A reply is a message of the assistant that is no thought and makes no tool calls. A message that makes calls is not
-the reply, even if it has a text: the reply is the message that ends the chain of calls.
+A reply is a message of the assistant that is not a thought and makes no tool calls. A message that makes calls is not
+the reply, even if it has a text: the reply is the message that ends the chain of calls. A binding connects a call with
+its reply, and is open until this reply is stored.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
 MAX_QUOTED_CHARS = 120
-"""A quotation of what a call wrote has at most this many characters."""
+"""A quotation of what a call wrote has at most this many characters between its quotation marks."""
 
 HASH_BYTES = 16
 
@@ -126,9 +127,9 @@ def place(newest: LogMessage | None, named: LogMessage | None, target: Target) -
     """Return the reply of a call that is made now, or what the call waits for.
 
     Args:
-        newest: The newest message, without thoughts and messages that a person hid; None if there is none.
-        named: The message whose id the call gives; None if it gives none or the message is still to come. For
-            `target.next_swipe` it must be there.
+        newest: The newest message that is not deleted, not a thought and not hidden by a person; None if there is none.
+        named: The message whose id the call gives; None if it gives none, or if that message is not stored yet. With
+            `target.next_swipe`, the message must be stored.
         target: What the call says about its reply.
 
     In a chat without messages, a call belongs to no reply, unless it names one.
@@ -150,9 +151,9 @@ def resolve(one: Open, fresh: Sequence[Appended]) -> Resolved:
     """Return what becomes of an open binding when `fresh` messages are appended, in this order.
 
     If the call names one of them, the binding is bound to that message, or dropped if it is not a message of the
-    assistant. A call that names no message is bound to the first reply of the character. A user message before the
-    reply drops a call, unless the call awaits it (`awaits_user`). Messages that a re-import inserted before the call do
-    not count.
+    assistant. A call that names no message is bound to the first reply of the character. If a user message comes before
+    the reply, the call is dropped, unless it awaits that message (`awaits_user`). Messages that a re-import inserted
+    before the call do not count.
     """
     if one.message_id is not None and not one.next_swipe:
         named = next((message for message in fresh if message.message_id == one.message_id), None)
@@ -207,6 +208,6 @@ def hash_text(content: str) -> bytes:
 
 
 def quote(text: str) -> str:
-    """Return a text on one line, in quotation marks and at most MAX_QUOTED_CHARS long, for `Layer.describe_writes`."""
+    """Return a text, shortened to MAX_QUOTED_CHARS, on one line in quotation marks, for `Layer.describe_writes`."""
     words = " ".join(text.split())
     return f"“{words if len(words) <= MAX_QUOTED_CHARS else f'{words[: MAX_QUOTED_CHARS - 1]}…'}”"

@@ -1,8 +1,8 @@
 """Binds what tools wrote to replies: when a tool is called, when messages are appended, changed, cut off or moved.
 
 The rule is in `rule.py`. A layer whose tool writes calls `bind` and stores what it wrote under the binding's id; the
-event `BindingsChanged` reports the outcome. The number of open bindings is in the head's cursors, so that an append to
-a line without open bindings reads nothing.
+event `BindingsChanged` reports the outcome. A binding is open until the reply is stored. The head's cursors contain the
+number of open bindings, so an append to a line without open bindings needs no query here.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ from app.kit.errors import Invalid
 from app.kit.ids import uuid7
 
 CURSOR = "bindings"
-"""The name of the cursor; the head has it as soon as a tool that writes has been called."""
+"""The key of this package in `Head.cursors`. It is absent until a tool that writes is called on the line."""
 
 RETRY_WINDOW_S = 600
 """The time within which a call with the same arguments, character and newest message counts as a retry."""
@@ -76,11 +76,11 @@ class Made(NamedTuple):
     Attributes:
         binding_id: Its id, which is also the id of what the layer writes.
         is_retry: Whether an earlier call made it. Then there is nothing to write.
-        is_open: Whether its reply is still to come.
-        at_seq: The reply's seq; while it is open, that of the newest message.
-        matches: Whether what is written is shown at once.
-        sent_at: When the reply was sent, or the newest message if the reply is still to come; None if there is neither,
-            and for a retry.
+        is_open: Whether its reply is not stored yet.
+        at_seq: The reply's seq; if the binding is open, the seq of the newest message.
+        matches: Whether contexts may contain what is written at once.
+        sent_at: When the reply was sent; if it is not stored yet, when the newest message was sent. None if there is no
+            message, and for a retry.
 
     """
 
@@ -111,7 +111,7 @@ async def is_retry(db_session: DbSession, head: Head, call: Call, *, now: dateti
 
 
 class _Located(NamedTuple):
-    """The placement of a call, and the id of the binding of an earlier call of which it is a retry."""
+    """The placement of a call; if the call is a retry, `known` is the id of the earlier call's binding."""
 
     asked: LogMessage | None
     named: Named | None
@@ -155,12 +155,12 @@ async def discard(db_session: DbSession, ref: ChatRef, *, character: str | None,
 
 
 async def list_calls(db_session: DbSession, line: queries.Line, *, after: UUID | None, limit: int) -> Sequence[Binding]:
-    """Return a page of the calls whose writing a line has, in their order."""
+    """Return a page of a line's bindings, in the order of the calls."""
     return await queries.list_bindings(db_session, line, after=after, limit=limit)
 
 
 async def list_places(db_session: DbSession, line: queries.Line, binding_ids: Sequence[UUID]) -> dict[UUID, Place]:
-    """Return the place of each binding on a line, by id; ids without a binding are left out."""
+    """Return the position of each binding on a line, by id; ids without a binding are left out."""
     return await queries.list_places(db_session, line, binding_ids) if binding_ids else {}
 
 
@@ -168,7 +168,7 @@ async def list_places(db_session: DbSession, line: queries.Line, binding_ids: Se
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> BindingsChanged | None:
-    """Bind the open calls whose replies were appended; drop those for which a user message came before the reply."""
+    """Bind the open calls whose replies were appended; drop a call if a user message came before its reply."""
     head = event.head
     if not _count_open(head):
         return None
@@ -188,9 +188,9 @@ async def on_texts(db_session: DbSession, event: TextsAdded) -> BindingsChanged 
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> BindingsChanged | None:
-    """Compare the changed messages with the texts that are bound to them, and resolve the open calls.
+    """Compare the changed messages with the bound texts, and drop open calls whose reply cannot come any more.
 
-    The open calls whose reply cannot come any more are dropped. Restored messages count as appended ones.
+    A restored message counts as an appended one: an open call can be bound to it.
     """
     head = event.head
     if CURSOR not in head.cursors:
@@ -209,7 +209,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> BindingsCh
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Delete the bindings from the truncation on; the layers delete what they wrote by its seq."""
+    """Delete the bindings from `event.from_seq` on. The layers themselves delete the rows that they wrote, by seq."""
     if CURSOR in event.head.cursors:
         await queries.truncate(db_session, event.head.line, event.from_seq)
         await _recount_open(db_session, event.head)
@@ -225,7 +225,7 @@ async def on_rename(db_session: DbSession, event: CharacterRenamed) -> None:
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     """Copy the other line's bindings after `kept_seq`: the open ones, and those whose reply exists on this line.
 
-    An open binding moves to the last message before it that both lines have.
+    On this line, an open binding gets the seq of the last message before it that both lines have.
     """
     head = event.head
     if CURSOR not in head.cursors:
@@ -246,7 +246,10 @@ async def _resolve(
     toggled: Sequence[Toggled] = (),
     dropped: Sequence[Open] = (),
 ) -> BindingsChanged | None:
-    """Write what becomes of the open calls `waiting` when `fresh` messages arrive, and of the other bindings."""
+    """Write the outcomes of the open calls `waiting` when `fresh` messages arrive, and return the event, if any.
+
+    The event also contains the bindings that the caller `toggled` or wants `dropped`.
+    """
     head = event.head
     resolved = [(one, resolve(one, fresh)) for one in waiting]
     found = [
@@ -285,7 +288,7 @@ async def _finish(
 
 
 async def _find_named(db_session: DbSession, head: Head, target: Target, asked: LogMessage | None) -> Named | None:
-    """Return the message that a call names, None if it names none or it is still to come. Raises Invalid."""
+    """Return the message that a call names; None if it names none or the message is not stored yet. Raises Invalid."""
     message_id = target.message_id
     if message_id is None:
         if not target.next_swipe:

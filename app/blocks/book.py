@@ -1,4 +1,8 @@
-"""The operations on core blocks: people write and edit them, and everybody reads them."""
+"""Reads core blocks, and writes, edits and deletes them for people; `tools.py` has the tool of the characters.
+
+The text of a block is not stored: it is built from the stored operations on it (`fold.py`). An operation belongs to a
+scope: a chat, a user with one character, a user, or the tenant. Blocks of all scopes but the chat's are called wide.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -47,16 +51,16 @@ class Edit(NamedTuple):
 
 
 async def list_blocks(db_session: DbSession, view: Viewpoint, *, with_open: bool = False) -> Mapping[str, Block]:
-    """Return the blocks that were written into or begin with memories, by label, in the order of the labels.
+    """Return the blocks that somebody has written into or that begin with memories, by label, in the labels' order.
 
-    `with_open` includes what was written by tool calls that still wait for their reply.
+    `with_open` includes what tool calls wrote whose reply is not stored yet.
     """
     log = await reading.list_log(db_session, view, KIND, with_open=with_open)
     return fold(log, view.character, await queries.list_important(db_session, view))
 
 
 async def get_block(db_session: DbSession, view: Viewpoint, label: str) -> Block:
-    """Return a block. Raises BlockNotFound."""
+    """Return a block. Raises BlockNotFound for an unknown label, and for a block without operations and memories."""
     check_label(label)
     block = (await list_blocks(db_session, view)).get(label)
     if block is None:
@@ -67,8 +71,8 @@ async def get_block(db_session: DbSession, view: Viewpoint, label: str) -> Block
 async def list_texts(db_session: DbSession, view: Viewpoint, label: str) -> tuple[list[Value], Mapping[UUID, Applied]]:
     """Return the operations on a block in each scope of the view, newest first, and their outcomes by their ids.
 
-    The text of an operation is built on the present texts of the wider scopes. If memories begin the block, the
-    operation that writes them is listed at the time of the newest of them. Raises BlockNotFound.
+    The outcome of an operation is computed from the present texts of the wider scopes. If the block begins with
+    memories, an operation that writes them is listed too, at the time of the newest memory. Raises BlockNotFound.
     """
     check_label(label)
     values = await reading.list_values(db_session, view, KIND, label)
@@ -143,14 +147,15 @@ def check_label(label: str) -> None:
 
 
 def say(edit: Edit) -> Said:
-    """Return the statement that an operation changes a block."""
+    """Return the statement that stores an operation."""
     return Said(KIND, edit.label, edit.content, 0, edit.operation, edit.pattern)
 
 
 async def _write(db_session: DbSession, scope: ScopeKey, label: str, text: str, *, now: datetime) -> bool:
     log = await reading.list_log(db_session, Viewpoint.of_scope(scope), KIND)
     held = fold(log, scope.character or None).get(label)
-    # A text that is written again must hold, even if a reply returns that wrote another one in between.
+    # If the person's text is the present one, it is stored again only if a tool wrote another text after it and the
+    # tool's reply was taken back. If that reply returned, the tool's text would otherwise hold.
     is_written = held is not None and _is_written(held.log, text)
     if held is None or not is_written or not await reading.is_newest(db_session, scope, KIND, held.deciding):
         edited = held is not None and _changes_others(held)
@@ -168,7 +173,7 @@ async def _delete(db_session: DbSession, scope: ScopeKey, label: str, *, now: da
 
 
 def _is_written(log: Sequence[Applied], text: str) -> bool:
-    """Return whether a person has written exactly this text last, and nothing of wider scopes is in it."""
+    """Return whether a person wrote the last operation, the text is `text`, and it contains nothing of wider scopes."""
     return log[0].step.operation == "replace" and log[-1].text == text and log[-1].step.origin == "person"
 
 

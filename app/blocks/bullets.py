@@ -1,4 +1,7 @@
-"""The text that the block `facts` has from important memories, while it is not written as a whole. Pure."""
+"""The text with which the block `facts` begins: the most important memories, one line each. Pure.
+
+The block begins with it until someone writes the whole block.
+"""
 
 from collections.abc import Sequence
 
@@ -16,9 +19,9 @@ MAX_BULLET_CHARS = 1_500
 
 
 def choose(memories: Sequence[Important]) -> Sequence[Important]:
-    """Return the most important of the memories whose texts fit together; `memories` has the most important first.
+    """Return the memories that fit into MAX_WORDS and MAX_BULLET_CHARS; `memories` has the most important first.
 
-    A memory that is too long by itself is left out.
+    A memory that is too long by itself is skipped. The first other memory that does not fit ends the choice.
     """
     chosen: list[Important] = []
     words, chars = 0, -1
@@ -39,9 +42,9 @@ def word(memories: Sequence[Important]) -> str:
 
 
 def make_operation(memories: Sequence[Important]) -> Known:
-    """Return the operation that begins the block with the text of some memories, at least one.
+    """Return the operation that begins the block with the text of some memories, at least one. It is not stored.
 
-    Its scope is the nearest one that has any of them, and its id and its time are those of the newest one.
+    Its scope is the nearest scope of any of these memories. Its id and its time are those of the newest memory.
     """
     nearest = min(memories, key=lambda one: one.rank)
     newest = sort_by_age(memories)[-1]

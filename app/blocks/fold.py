@@ -1,4 +1,8 @@
-"""The text of a block, from the operations on it. Pure."""
+"""Builds the text of a block from the operations on it. Pure.
+
+An operation is a `Known`: a stored statement with the rank of its scope. A lower rank is a nearer scope: chat,
+character, user, tenant.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
@@ -60,7 +64,8 @@ class Block(NamedTuple):
     Attributes:
         label: Its label.
         text: Its text.
-        log: The operations from the one on that the text begins with, the oldest first, those of wider scopes first.
+        log: The operations that build the text, from the one that begins it: those of wider scopes first, and in each
+            scope the oldest first.
         memories: The ids of the memories that the text begins with, the oldest first. If there are any, the first
             operation of the log writes them; it is not stored.
 
@@ -110,9 +115,10 @@ def change(text: str, operation: str | None, content: str, pattern: str | None) 
 
 
 def apply(steps: Iterable[Known], text: str = "") -> list[Applied]:
-    """Return the outcomes of operations, one after the other. Those that do not apply leave the text as it is.
+    """Return the outcomes of operations, one after the other. One that does not apply leaves the text as it is.
 
-    A deletion leaves the text that wider scopes, and the memories that begin the block, have before.
+    A deletion restores the text from before the first operation of its scope: the text of the wider scopes and of the
+    memories that begin the block.
     """
     log = []
     rank, base = None, text
@@ -124,7 +130,7 @@ def apply(steps: Iterable[Known], text: str = "") -> list[Applied]:
         text = text if changed.fault else changed.text
         log.append(Applied(step, text, changed.fault))
         if step.origin == "extractive":
-            rank = None  # what memories begin belongs to no scope
+            rank = None  # a deletion keeps the text from memories: it belongs to no scope
     return log
 
 
@@ -134,7 +140,7 @@ def is_deletion(step: Known) -> bool:
 
 
 def drop_deleted(known: Iterable[Known]) -> list[Known]:
-    """Return the operations, those of wider scopes first and in a scope the older ones, without what was deleted."""
+    """Return the operations that no deletion takes back: wider scopes first, and in a scope the older ones first."""
     kept: list[Known] = []
     for step in sorted(known, key=order):
         if is_deletion(step):
@@ -148,7 +154,7 @@ def drop_deleted(known: Iterable[Known]) -> list[Known]:
 def begin(steps: Sequence[Known], memories: Sequence[Important]) -> tuple[Known | None, Sequence[Important]]:
     """Return the operation with which memories begin a block, and the memories in it; None if no memory fits.
 
-    `steps` are the operations that follow it, and `memories` has the most important first. What was written has
+    `steps` are the operations that follow it, and `memories` has the most important first. The operations have
     precedence: the least important memories are left out until no operation makes the text too long.
     """
     chosen = choose(memories)
@@ -163,10 +169,10 @@ def begin(steps: Sequence[Known], memories: Sequence[Important]) -> tuple[Known 
 def fold(known: Iterable[Known], character: str | None, important: Iterable[Important] = ()) -> Mapping[str, Block]:
     """Return the blocks that have any operation, by label, in the order of the labels.
 
-    The operations of wider scopes come first, and in a scope the older ones; those that were deleted are left out. The
-    text begins with the last `replace` in this order. So a `replace` in a near scope hides the texts of wider ones, and
-    other operations build on them. Of the scope `character`, only the operations about the given character count; None
-    is no character.
+    The operations of wider scopes come first, and in a scope the older ones; deleted operations are left out. The text
+    begins with the last `replace` in this order. So a `replace` in a near scope hides the texts of wider scopes, and
+    the other operations build on these texts. Operations in the scope `character` count only if they are about
+    `character`; None is no character.
 
     The block `facts` begins with the important memories that count, unless it has a `replace`.
     """
@@ -193,5 +199,5 @@ def fold(known: Iterable[Known], character: str | None, important: Iterable[Impo
 
 
 def order(step: Known) -> tuple[Any, ...]:
-    """Return the sort key of an operation: wider scopes first, and in a scope the older ones."""
+    """Return the sort key of an operation: wider scopes first, and in a scope the older ones first."""
     return -step.rank, step.learnt_us, step.statement_id

@@ -25,7 +25,7 @@ _ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::in
 
 
 def _write_setting(name: str) -> str:
-    """Return SQL for a setting of blocks on the chat's row `c`; no preset has another default than the schema."""
+    """Return SQL for a setting of blocks on the chat's row `c`. The schema's default holds in every preset."""
     default = str(BlockSettings.model_fields[name].default).lower()
     return f"coalesce((c.settings #>> '{{{BlockSettings.section},{name}}}')::boolean, {default})"
 
@@ -54,7 +54,7 @@ sees: two lists as JSON; NULL if there are none."""
 
 
 async def list_important(db_session: DbSession, view: Viewpoint) -> list[Important]:
-    """Return the important memories of each scope of the view, in no order; none if the chat does not want them."""
+    """Return the important memories of each scope of the view, in no order; none if the chat's settings forbid it."""
     if view.line is not None:
         return await list_important_of_line(db_session, view.line, only_chat=view.only_chat)
     scope = view.scope
@@ -65,7 +65,10 @@ async def list_important(db_session: DbSession, view: Viewpoint) -> list[Importa
 async def list_important_of_line(
     db_session: DbSession, line: tuple[UUID, UUID], *, only_chat: bool = False
 ) -> list[Important]:
-    """Return what `list_important` returns of each scope that a line sees, also of all characters."""
+    """Return the important memories of each scope that a line sees, those of all characters included, in no order.
+
+    There are none if the chat's settings switch them off.
+    """
     query = _IMPORTANT_OF_CHAT_ITSELF if only_chat else _IMPORTANT_OF_CHAT
     return _important(await db_session.raw.fetch(query, *line))
 

@@ -38,8 +38,8 @@ class BlockIn(RequestModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Mira, a cartographer. She fears the sea."}]})
 
     text: BlockText = Field(
-        description=f"The text, at most {MAX_CHARS:,} characters. An empty text hides the block, also that of wider "
-        "scopes."
+        description=f"The text, at most {MAX_CHARS:,} characters. An empty text hides the block, including the texts "
+        "of wider scopes."
     )
 
 
@@ -66,11 +66,11 @@ class BlockEdit(RequestModel):
 
 
 class BlockOut(BaseModel):
-    """A block as it holds."""
+    """A block with its present text."""
 
     id: UUID = Field(
-        description="The id of the last operation on it; each operation has another one. It is an id of the "
-        "newest memory if the text is made from memories alone."
+        description="The id of the last operation that changed the text; each operation has another id. If the text "
+        "consists of memories alone, the id changes with the newest memory."
     )
     label: str = Field(description=_LABEL)
     text: str = Field(description="The text.")
@@ -79,7 +79,7 @@ class BlockOut(BaseModel):
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=EDITED)
     sources: list[str] = Field(description=_SOURCES)
-    created_at: datetime = Field(description="Since when it has this text.")
+    created_at: datetime = Field(description="When the last operation that changed the text was written.")
 
 
 class FormerBlockOut(BaseModel):

@@ -24,7 +24,7 @@ _contributed = TextCache[Contributed](max_chars=4_000_000)  # the blocks of a fe
 
 
 def contribute(view: View) -> Contributed:
-    """Return the blocks that have a text, in the order of their labels; those at the end exceed the budget first."""
+    """Return the blocks that have a text, in the order of their labels; those that exceed the budget are left out."""
     if view.queried is None:
         return Contributed()
     settings = BlockSettings.of(view.settings)

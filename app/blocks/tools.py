@@ -80,7 +80,7 @@ def _word_written(edit: Edit, held: Block | None) -> str:
 
 
 async def _read(call: ToolCall, view: Viewpoint, edit: Edit) -> tuple[Block | None, ScopeKey]:
-    """Return the block that the model edits, with what its open calls wrote, and the scope to write into, locked."""
+    """Return the block that the model edits, including its open calls, and the locked scope to write into."""
     held = (await list_blocks(call.db_session, view, with_open=True)).get(edit.label)
     deciding = held.deciding if held and held.written else None
     scope = await choose_scope(call.db_session, call.ref, view, deciding)

@@ -20,11 +20,11 @@ Character = dict[str, Any]
 
 
 def merge_characters(stored: Characters, given: Characters, make_id: Callable[[], UUID]) -> list[Character]:
-    """Return the given characters, with the ids and former names that they leave out, and ids for new characters.
+    """Return the given characters, completed with stored ids and former names, and with ids for new characters.
 
     A given character updates the stored character that has its id, or its name as the current or a former name. A
-    former name does not rename the character back. If `aliases` are given, former names that they leave out are free
-    again. The given names are unique, and so are the given ids.
+    former name does not rename the character back. If `aliases` are given, a former name that they leave out can be
+    given to another character. The caller makes sure that the given names are unique, and the given ids too.
 
     Raises CharacterMismatch if the id and the name belong to different characters, or if the id is known but the name
     is not a name of that character; and CharacterTaken if two given characters are the same stored one.
@@ -78,7 +78,7 @@ def _find_by_id_or_name(stored: Characters, given: Mapping[str, Any]) -> Mapping
 
 
 def _find_by_alias(stored: Characters, given: Characters, wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the character that had the name, unless the given list frees it."""
+    """Return the character that had the name, unless the given list removes the name from its aliases."""
     for one in stored:
         if wanted["name"] in list_aliases(one):
             same = next((other for other in given if _find_by_id_or_name(stored, other) is one), {})
@@ -116,9 +116,9 @@ def _merge(
 
 
 def _find_hashed_name(stored: Characters, new: Mapping[str, Any]) -> str | None:
-    """Return the `hashed_name` of a new character whose name is another one's `hashed_name`: its id; else None.
+    """Return the id of a new character if its name is the `hashed_name` of another character; else None.
 
-    So the messages of the two have different hashes.
+    The id becomes its own `hashed_name`, so that the messages of the two have different hashes.
     """
     is_hashed = any(one["name"] != new["name"] and one.get("hashed_name") == new["name"] for one in stored)
     return str(new["id"]) if is_hashed else None

@@ -1,8 +1,8 @@
 """Selects a chat's active characters, the sole character, and the character that a request means. Pure.
 
-A disabled character is ignored unless a request names it. It is not active and never the sole character: a message
-without a name is never its message, and names are written or omitted as if it did not exist. Its own messages keep its
-name.
+An active character is one that is not disabled; the sole character is the only active one. A disabled character is
+ignored unless a request names it: a message without a name is never its message, and names are written or omitted as if
+it did not exist. Its own messages keep its name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ tool message that of a function."""
 
 
 class Renamed(NamedTuple):
-    """A character whose messages are hashed with another name than its own, as after a rename.
+    """A character whose messages are hashed with another name than its present one (`character_list.py` says when).
 
     Attributes:
         name: Its current name.
@@ -100,7 +100,7 @@ def find_meant(characters: Characters, named: str | None) -> str | None:
 
 
 def find_persona(characters: Characters, name: str) -> str:
-    """Return the character's persona; empty if the chat does not have it."""
+    """Return the persona of a character; empty if it has none, or if the chat has no such character."""
     return next((character.get("persona", "") for character in characters if character["name"] == name), "")
 
 
@@ -114,7 +114,7 @@ def name_speakers(characters: Characters, user_name: str | None) -> dict[str, st
 
 
 def word_spoken(text: str, role: str | None, name: str | None, speakers: Mapping[str, str]) -> str:
-    """Return a text, that of a message (which has a role) with its speaker."""
+    """Return a text; if it is the text of a message, which has a role, the speaker precedes it."""
     if role is None:
         return text
     speaker = " ".join((name or "").split()) or speakers.get(role, role)

@@ -83,8 +83,8 @@ async def lock_lines(db_session: DbSession, chat_key: UUID) -> list[str | None]:
     """Lock all lines of a chat and return their users; empty if the chat does not exist. Raises ChatBusy.
 
     A transaction that adds a line to a chat holds the lock of the current line. So this function locks the current
-    line first, in a separate statement, and the next statement sees all lines. It does not have the revisions raised,
-    because an erasure, which uses it, deletes the rows.
+    line first, in a separate statement, and the next statement sees all lines. The revisions of the lines do not rise,
+    because the only caller is an erasure, which deletes the rows.
     """
     locked = await _lock_current(db_session, chat_key)
     if locked is None:

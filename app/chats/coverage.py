@@ -1,4 +1,4 @@
-"""Describes what covers messages that are not sent. Pure."""
+"""Describes which messages an object of a layer covers, such as a memo. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,11 +14,13 @@ class Coverage:
         first_seq: The first message of the range.
         last_seq: The last message of the range, inclusive.
         kind: The kind of the object: the status that the inclusion report gives to the messages it covers.
-        id: The object's id, or the number of a version; None if it does not exist yet, as for a batch that still fills.
-        state: `made` includes an object that is stale but shown; an `empty` one has no text. A fact or memory that was
-            `learnt` from messages does not cover them: the report names it for messages that nothing covers.
+        id: The object's id, or the number of a version; None if it does not exist yet, for example the memo of a batch
+            that still lacks messages.
+        state: `pending` and `failed` are objects that are not made yet, or have failed for good. `made` includes an
+            object that is stale but in the prompt; an `empty` one has no text. A fact or memory that was `learnt` from
+            messages does not cover them: the report names it for messages that nothing covers.
         filters: The eligibility filters of the object; None if the chat's current settings decide.
-        expires: Whether the object can leave the prompt while it is still valid, as a memo leaves the window.
+        expires: Whether the object can leave the prompt while it is still valid. A memo leaves the memo window.
 
     """
 

@@ -1,4 +1,8 @@
-"""The part of a memory layer that chats depend on; the whole descriptor is `app.layers.layer.Layer`."""
+"""The part of a memory layer that chats depend on; the whole descriptor is `app.layers.layer.Layer`.
+
+A layer covers a message if one of its objects, such as a memo, was made from the message, which then need not be sent
+any more. An edge is a seq at which the history may begin after a cut.
+"""
 
 from collections.abc import Awaitable, Sequence
 from datetime import datetime
@@ -16,12 +20,12 @@ class CoveringLayer(Protocol):
 
     @property
     def edges(self) -> str | None:
-        """The name of its edges in `history.edges`."""
+        """The name of its edges in the setting `history.edges`; None if it has none."""
         ...
 
     @property
     def adds_edges_late(self) -> bool:
-        """Whether an edge can appear when the layer settles."""
+        """Whether an edge can appear when a job of the layer ends, not only with new messages."""
         ...
 
     @property
@@ -36,13 +40,13 @@ class CoveringLayer(Protocol):
     def covered_through(
         self, db_session: DbSession, head: Head, from_seq: int, until_seq: int, /
     ) -> Awaitable[int | None]:
-        """Return the last seq that the layer covers, or None if it need not cover messages."""
+        """Return the last seq that the layer covers, or None if no cut has to wait for the layer."""
         ...
 
     def request_coverage(
         self, db_session: DbSession, head: Head, until_seq: int, /, *, now: datetime
     ) -> Awaitable[bool]:
-        """Schedule the missing work; return False if it cannot be done."""
+        """Schedule the work that is missing to cover all up to `until_seq`; return False if it cannot be done."""
         ...
 
     def list_coverage(

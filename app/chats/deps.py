@@ -33,7 +33,7 @@ async def reading(chat_id: ChatId, caller: Reader) -> ChatRef:
 
 
 async def writing(request: Request, chat_id: ChatId, caller: Writer) -> ChatRef:
-    """Return the chat of the path, for a caller with write access. The request waits for its turn to change it."""
+    """Return the chat of the path, for a caller with write access. Requests that change the same chat take turns."""
     ref = ChatRef.of(caller, chat_id)
     set_share(request, ref.tenant, ref.key)
     return ref

@@ -1,7 +1,7 @@
 """Decides which messages are summarised and which are sent. Pure.
 
-Eligible messages fill batches. The reason why a message is not eligible is the first match of a fixed list, so that a
-report can show one reason.
+A message that is summarised is called eligible; eligible messages fill the batches of memos. If several reasons make a
+message not eligible, the first one in a fixed order counts, so that a report can show one reason.
 """
 
 from collections.abc import Iterable, Mapping
@@ -83,7 +83,7 @@ class Filters:
 def why_ineligible(message: Marked, filters: Filters) -> Ineligible | None:
     """Return why `message` is not summarised, or None if it is. The first match wins.
 
-    A message that only calls a tool is sent, but there is nothing to summarise: it has no tokens (`count_said`).
+    A message that only calls a tool is sent but not summarised: its `tokens`, which count no calls, are 0.
     """
     role = message.role
     checks: tuple[tuple[bool, Ineligible], ...] = (
@@ -108,7 +108,7 @@ def is_eligible(message: Marked, filters: Filters) -> bool:
 
 
 def hash_eligible(messages: Iterable[Hashed], filters: Filters) -> bytes:
-    """Return the hash of the eligible `messages` (in seq order), the source of a batch, a fold or a scene."""
+    """Return the hash of the eligible ones of `messages` (in seq order), from which a memo, fold or recap is made."""
     return range_hash((message.seq, message.digest) for message in messages if is_eligible(message, filters))
 
 

@@ -53,7 +53,7 @@ class CharacterNotFound(NotFound):
 
 
 class CharacterMismatch(Conflict):
-    """A given character has the id of one stored character and the name of another."""
+    """The id and the name of a given character do not belong to the same stored character."""
 
     code = "character_mismatch"
     title = "Id and name do not match"

@@ -1,7 +1,7 @@
 """Typed events of a chat, and how each changes the counts in the line's head. Pure.
 
-An operation on a chat defers an event. The event's follower runs in the same transaction (`app/pipeline.py`), so the
-memory and the conversation never disagree.
+An operation on a chat defers an event. `app/pipeline.py` has a handler for each type of event; it runs in the same
+transaction before the commit, so the memories are never committed without the messages or the other way round.
 """
 
 from bisect import bisect_right
@@ -29,7 +29,7 @@ class LineEvent:
     Attributes:
         head: The line's head, locked, with the event counted in. Handlers may change it; it is written last.
         now: The service's time.
-        settle_s: How many seconds the work that the event causes waits for further edits.
+        settle_s: How many seconds to wait for further edits before a worker may do the work that the event causes.
 
     """
 
@@ -66,9 +66,9 @@ class MessagesAppended(LineEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextsAdded(LineEvent):
-    """Messages got new texts, by added swipes or edits. To select a known swipe adds no text.
+    """Messages got new texts, by added swipes or edits. Selecting a swipe that a message already has adds no text.
 
-    `MessagesChanged` follows if the selected text is another one.
+    `MessagesChanged` follows if the selected text of a message is another one now.
 
     Attributes:
         texts: (message id, text) of each message. If several texts were added to a message, the text is the selected
@@ -187,7 +187,7 @@ class SessionBroken(LineEvent):
 
 @dataclass(frozen=True, slots=True)
 class LayerChanged:
-    """A job or a person changed the content of a layer, or a job gave up; a waiting cut is decided again.
+    """A job or a person changed the content of a layer, or a job gave up. A cut that waits is decided on again.
 
     Attributes:
         head: The line's head, locked.
@@ -247,9 +247,9 @@ def count_appended(
     created: bool,
     moved: frozenset[int] = frozenset(),
 ) -> MessagesAppended:
-    """Count `fresh` into `head` (changed in place) and return the event; `moved` are the seqs that are not new.
+    """Count `fresh` into `head` (changed in place) and return the event; `moved` is as in `MessagesAppended`.
 
-    The function decides whether the cache had expired before it stores the pause: the last prompt was cached with the
+    Whether the cache had expired is decided before the pause is stored, because the last prompt was cached for the
     duration that was chosen before the pause.
     """
     silence_s = (now - head.last_active_at).total_seconds()

@@ -7,7 +7,7 @@ DIGEST_BYTES = 16
 
 
 def identity(role: str, content: str) -> bytes:
-    """Return the hash that identifies an appended message on a retry: its role and content as first appended."""
+    """Return the hash by which a retry is recognised: of the role and the content of a message as first appended."""
     return _digest(role, content)
 
 

@@ -89,16 +89,23 @@ class Head:
         head_seq: The newest seq; 0 for an empty chat.
         anchor_seq: The first seq that is still sent verbatim.
         history_messages: How many messages are sent from the anchor on.
-        cut_waits: Whether a full cut waits for something to settle.
+        message_count: The number of messages that are not deleted.
+        turn_count: The number of turns: a user's message and the reply to it.
+        token_count: The tokens of the messages that are not deleted.
+        memo_count: The number of memos in the memo book.
+        memo_number: The highest number of a memo so far.
+        cut_waits: Whether the history is full, and its cut waits until memories cover the old messages, or for an edge.
         last_cut: `{"at_seq", "reason", "at"}` of the last cut.
         awaits_reply: Whether the user spoke last, so that a reply completes a turn.
-        cursors: The state of each layer, by its name, and of the cut; small, and opaque to all other code.
+        cursors: Small states by name: of each layer, of the cut (`cut`), of `bindings`, and of the `pauses` between
+            calls of the model.
         last_active_at: When messages were last appended, or when the chat was created or forked if that is later, by
             the service's clock.
         is_current: Whether the line is its chat's current one; it may no longer be when a job reads it.
         sole_character: The name of the chat's only active character; None if there are none or several.
         time_zone: The chat's time zone, an IANA name.
-        renamed: The characters that were renamed, by each of their current and former names; empty in most chats.
+        renamed: The characters with a `hashed_name`, mostly because they were renamed, by each of their current and
+            former names; empty in most chats.
 
     """
 

@@ -1,7 +1,7 @@
-"""Lock, read and write the head of a line, and what layers cache on its row. Written out for asyncpg.
+"""Lock, read and write the head of a line, and the data that layers cache on its row. The SQL is for asyncpg.
 
-A statement that waited for a row lock sees only that row as it is now, and everything else as of before the wait.
-So a write locks the row in a statement of its own and reads afterwards.
+A statement that waited for a row lock sees the current version of that row, but everything else as of before the wait.
+So a write locks the row in a separate statement and reads afterwards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,7 +81,7 @@ async def lock_line(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Hea
 
 
 async def read_head(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Head | None:
-    """Return the head of a line without a lock, so it may change at once; None if the line does not exist."""
+    """Return the head of a line without locking it, so it can be outdated; None if the line does not exist."""
     row = await db_session.raw.fetchrow(_READ_LINE, chat_key, line_id)
     return None if row is None else _head(chat_key, row)
 

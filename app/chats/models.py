@@ -28,9 +28,9 @@ class ChatLine(Table):
     current again. The columns, by owner:
 
     - The line's identity: `line_status`, `checkpoint` (the name of a frozen line), `parent_line_id` (the line that this
-      one was copied from), `line_created_at`. `replaceable` is true if an append or a re-import made the line, and no
-      switch returned to it. `replaced_at` is when a re-import replaced such a line; later re-imports keep only the
-      newest lines that have it.
+      one was copied from), `line_created_at`. `replaceable` is true if the line was made by a re-import, or as the
+      first line of a chat by an append or a PUT, and no switch has returned to it. `replaced_at` is when a re-import
+      replaced such a line; later re-imports keep only the newest of these lines.
     - The chat (`OF_CHAT`): the same on all lines. Only `queries.update_chat` changes them, on all lines at once. A
       restore, a switch and a re-import do not change them; a fork copies `metadata` and the user.
     - The line's settings: characters, the user's name, personas, settings, time zone, language. A restore includes
@@ -42,8 +42,8 @@ class ChatLine(Table):
       messages, the settings and the work, by name. Only `revision.py` decides the values. A new line starts with new
       numbers; they are never copied.
     - A cache: `context_cache` has the texts that the layers put into a context, such as the memo window, by the layer's
-      name. It is written only when its content changes, so most appends do not rewrite the widest column. Because of
-      it, a context reads the layers' tables only by their `context_query`.
+      name. It is written only when its content changes, so most appends do not rewrite the widest column. A context
+      reads the layers' tables only where this cache is not enough, by `Layer.context_query`.
     """
 
     __tablename__ = "chats"
@@ -123,7 +123,8 @@ class Message(Table):
 
     `content` is the text of the selected swipe, and `selected_swipe` its index among the alternatives, from 0.
     `visibility_pinned` is true if a person un-hid the message, no matter who hid it: scenes do not hide it from then
-    on.
+    on. `identity` is the hash of the message as first appended, by which a retry is recognised. `digest` is the hash of
+    its present text and speaker, from which the hashes of its batch or fold are computed.
     """
 
     __tablename__ = "messages"
@@ -196,11 +197,11 @@ class Swipe(Table):
 
 
 class SourceLine(Table):
-    """What a line of an imported file had beside what is stored: unknown fields, by format, as JSON text.
+    """The fields of a line of text in an imported file that no other table stores, as JSON text, for later exports.
 
-    `number` is 0 for the line of the message at `seq`. From 1, it counts the lines after that message which are no
-    messages of the conversation. The line at seq 0 with the number 0 is the header of the file. The text keeps the
-    order of the fields; it is only read to be exported.
+    `number` is 0 for the line with the message at `seq`. The lines after it that contain no message of the conversation
+    have the numbers from 1 on. The row with seq 0 and number 0 is the header of the file. The JSON keeps the order of
+    the fields.
     """
 
     __tablename__ = "source_lines"

@@ -14,7 +14,7 @@ from app.chats.settings import EVERY_MESSAGE, ChatSettings, HistorySettings
 CacheChoice = Literal["off", "5m", "1h"]
 
 CURSOR = "pauses"
-"""The key in the head's cursors of `{"seen_s", "open_s"}`: the last pauses, and how long the current one lasts."""
+"""The key in `Head.cursors` of `{"seen_s", "open_s"}`: the last pauses, and how long the current pause has lasted."""
 
 MOST_PAUSES = 16
 """The number of pauses that are kept."""
@@ -41,16 +41,16 @@ _PREFIX_MESSAGES = 3
 """A low estimate of the length of the texts before the history (personas, memories), in messages."""
 
 _FIRST_PAUSES_S = (60, 600, LONGEST_S, LONGEST_S)
-"""The pauses, in seconds, that are assumed before those of a chat that has had fewer than `MOST_PAUSES`."""
+"""Assumed pauses, in seconds. They precede the pauses of a chat that has had fewer than `MOST_PAUSES`."""
 
 _LEAST_GAIN = 0.05
-"""Prompts are cached only if this saves a greater share of their price: a smaller saving is too uncertain."""
+"""Prompts are cached only if caching saves more than this share of their price. A smaller saving is too uncertain."""
 
 
 def choose(pauses_s: Sequence[int], new_share: float) -> CacheChoice:
-    """Return the choice with which the prompts after `pauses_s` would have cost least; `off` if the others hardly save.
+    """Return the choice with which the prompts after `pauses_s` would have cost least; `5m` if there are no pauses.
 
-    Without pauses it is `5m`.
+    It is `off` if the best other choice saves no more than `_LEAST_GAIN` of the price.
     """
     if not pauses_s:
         return "5m"
@@ -77,7 +77,7 @@ def price(choice: CacheChoice, pause_s: int, new_share: float) -> float:
 
 
 def find_new_share(history: HistorySettings) -> float:
-    """Return the average share of a prompt that is new: the messages of the turn, and after a cut the whole history."""
+    """Return the average share of a prompt that is new: the messages of a turn, or after a cut the whole history."""
     growth = history.grow_messages or (_TURN_MESSAGES if history.edges == EVERY_MESSAGE else _SCENE_MESSAGES)
     cuts_per_turn = min(1, _TURN_MESSAGES / growth)
     new = _TURN_MESSAGES + history.keep_messages * cuts_per_turn
@@ -102,8 +102,8 @@ def note_pause(head: Head, silence_s: float, *, ends: bool) -> None:
 
     The oldest pauses beyond MOST_PAUSES are dropped.
 
-    A pause is the time between two calls of the model, so it contains the time that the reply took. Less than a second
-    is not a pause of a person, but an import in several requests.
+    A pause is the time between two calls of the model, so it contains the time that the reply took. A pause of less
+    than a second is not stored: it is not a person's, but part of an import in several requests.
     """
     stored = head.cursors.get(CURSOR, {})
     pause_s = min(stored.get("open_s", 0) + max(0, round(silence_s)), LONGEST_S)

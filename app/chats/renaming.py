@@ -1,4 +1,7 @@
-"""Renames a character on the current line: in the list, in its messages, and in everything that stores its name."""
+"""Renames a character on the current line, in the list of characters and in its messages.
+
+The handlers of the event `CharacterRenamed` rename it in everything else that stores its name.
+"""
 
 from datetime import datetime
 

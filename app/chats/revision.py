@@ -31,7 +31,7 @@ _WRITE = """
 
 
 def raise_others(name: str) -> dict[str, str]:
-    """Return SET expressions (column to SQL) for an UPDATE of lines of a chat.
+    """Return SET expressions (column to SQL) for an UPDATE of all lines of a chat; `name` is the name of the change.
 
     They raise the revision of each line that is not current. The current line is locked, so its revision rises before
     the commit anyway.
@@ -52,9 +52,9 @@ class LineRevision:
         line: The chat's key and the line's id.
         number: The revision.
         is_new: Whether the statement that created the row, or made it the current line, has already written the number.
-        locks: How often the transaction has locked the line. `base_revision` stays as it is only if there are as many
-            calls of `record_append` and `record_nothing` together as locks, and if no other change that contexts show
-            is recorded.
+        locks: How often the transaction has locked the line. Each part of the code that locks it also records what it
+            changes. `base_revision` stays as it is only if every lock is followed by a `record_append` or a
+            `record_nothing`, and no other change that contexts show is recorded.
 
     """
 
@@ -84,9 +84,10 @@ class LineRevision:
         self._keeps += 1
 
     def take(self) -> tuple[int, bool, bool, str]:
-        """Return (number, alters the base, replaces `changed`, names) for a statement that writes the row.
+        """Return the arguments of a statement that writes the row; `write` then does nothing, unless more is recorded.
 
-        `write` then does nothing, unless more is recorded afterwards.
+        They are the number, whether it becomes `base_revision`, whether `changed` is replaced and not merged, and the
+        numbers of the changes by name, as JSON.
         """
         self._is_written = True
         replaces = self.is_new or not self._names
@@ -149,5 +150,5 @@ def record_append(db_session: DbSession, line: Line) -> None:
 
 
 def record_nothing(db_session: DbSession, line: Line) -> None:
-    """Record that the transaction locked a line and changed nothing, as for a retry or another worker's item."""
+    """Record that the transaction locked a line and changed nothing, for example because the request is a retry."""
     revision_of(db_session, line).keep()

@@ -25,8 +25,8 @@ DISABLED = (
 class Character(RequestModel):
     """A character of the chat.
 
-    It updates the stored character that has this id, or this name as its current or former name; if there is none, it
-    is a new character.
+    It updates the stored character that has this id, or that has this name as its current or a former name. If there is
+    no such character, a new one is added.
     """
 
     id: UUID | None = Field(
@@ -112,7 +112,9 @@ class ChatPut(RequestModel):
     )
     time_zone: TimeZone | None = Field(None, description="The name of an IANA time zone; UTC by default.")
     language: Annotated[str, Field(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$", max_length=35)] | None = Field(
-        None, description="The conversation's language (BCP 47); memos are written in it."
+        None,
+        description="The conversation's language (BCP 47), in which the model writes memories. By default the model "
+        "writes in the language of the messages.",
     )
     metadata: JsonObject | None = Field(
         None, description="The caller's own JSON object, merged; at most 16 KiB. A restore does not change it."
@@ -145,7 +147,7 @@ class Counters(BaseModel):
 
     messages: int = Field(description="The number of messages on the line, without deleted ones.")
     turns: int = Field(description="The number of turns; a turn is a user's message with the reply to it.")
-    tokens: int = Field(description="The number of tokens in all messages (o200k).")
+    tokens: int = Field(description="The number of tokens in all messages that are not deleted (o200k).")
     memos: int = Field(description="The number of memos in the memo book.")
 
 

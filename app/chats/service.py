@@ -33,7 +33,7 @@ SCOPE_SETTINGS = (("memories", "learn_scope"), ("diary", "scope"))
 """The settings with which a chat shares what it learns with other chats. Their default is `chat`, in all presets."""
 
 _ERASING_ROUNDS = 10
-"""How often the chats of a user are listed and erased, while other requests fork or create chats of the user."""
+"""How often the chats of a user are listed and erased before an erasure gives up, because others are made meanwhile."""
 
 
 async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: datetime) -> tuple[ChatLine, bool]:
@@ -58,7 +58,7 @@ async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: da
     await db_session.refresh(chat)
     if not created:
         defer(db_session, ChatEdited(ref.key, head.line_id))
-        if "user_key" in changes:  # the users' other chats can show something of this one
+        if "user_key" in changes:  # other chats of both users can show data of this chat
             for key in filter(None, (former_key, chat.user_key)):
                 raise_scope_of(db_session, key, is_tenant=False)
     return chat, created
@@ -130,8 +130,8 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
     Each chat is deleted in a separate transaction: a transaction that locks several chats could deadlock with a fork of
     one of them to the id of another. If the process dies in between, the same call deletes the rest.
 
-    A fork locks the chat that it copies, so a fork that was being made is finished when its chat is deleted. Chats are
-    therefore listed again until there is none.
+    A fork locks the chat that it copies, so a fork that has begun is committed before that chat is deleted. It adds a
+    chat of the user. Chats are therefore listed again until the user has none.
     """
     if caller.chat_id is not None or caller.user_id not in (None, user_id):
         raise ChatNotFound(f"There is no user {user_id!r}.")
@@ -147,7 +147,7 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
                     wide_keys = await _erase(db_session, key)
                     defer(db_session, OwnerErased(caller.tenant, key, user_id, wide_keys))
     else:
-        raise Unavailable("New chats of this user are created all the time; try again.")
+        raise Unavailable("Other requests kept creating chats of this user during the erasure; try again.")
     async with database.unit_of_work(caller.tenant) as db_session:
         owner = Owner.of_user(caller.tenant, user_id)
         await _erase_owned(db_session, owner)

@@ -34,8 +34,8 @@ EVERY_8, EVERY_MESSAGE = BUILT_IN_EDGES = ("every_8", "every_message")
 """The edges that need no layer; `SettingsSchema` adds those of the layers."""
 
 FORCED_MARGIN_MESSAGES = 32
-"""The default of `max_messages` is `keep_messages` + `grow_messages` + this number, or more if a layer can have more
-messages uncovered."""
+"""The default of `max_messages` is `keep_messages` + `grow_messages` + this number, or more than that if a layer can
+leave more messages uncovered."""
 
 
 class Section(BaseModel):
@@ -70,7 +70,7 @@ class LayerSettings(Section):
 
     @property
     def most_messages_uncovered(self) -> int:
-        """The largest number of messages that can be uncovered before the layer covers them, such as a batch."""
+        """How many messages can come before the layer covers the first of them, for example the size of a batch."""
         return 0
 
 

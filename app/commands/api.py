@@ -1,4 +1,4 @@
-"""memobook api: run the API, in this process or in several, without a worker or servers."""
+"""memobook api: run the API, in this process or in several. It starts no worker, PostgreSQL or Redis."""
 
 import argparse
 import asyncio
@@ -30,12 +30,12 @@ log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 RESERVED_FILES = 100
-"""Open files besides connections of clients and of the database pool."""
+"""How many open files are kept free for purposes other than connections of clients and of the database pool."""
 
 MAX_PROCESSES = 64
 
 SILENT_S = 30
-"""A process that does not respond to its parent for this many seconds is replaced. Its start takes a few seconds."""
+"""A process that does not respond to its parent for this many seconds is replaced. A start takes a few seconds."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings()
     load_prompt_set(settings)
     configure_logging(settings.log_level)
-    # The first process of a container ignores SIGTERM unless it handles it, and this may wait for the database.
+    # Linux delivers SIGTERM to the first process of a container only if the process has a handler for it. Without this
+    # one, the process could not be stopped while it waits for the database.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     asyncio.run(_prepare(settings, options.host))
     log.info("the API starts", extra={"fields": {"version": RELEASE}})
@@ -75,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def create_child_app() -> FastAPI:
-    """Return the application of one of several processes, which ends with the process that started it."""
+    """Return the application of one of several API processes. The process ends when its parent has ended."""
     settings = load_settings()
     configure_logging(settings.log_level)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -83,7 +84,7 @@ def create_child_app() -> FastAPI:
 
 
 def _end_with_parent() -> None:
-    """End this process once its parent is gone: one that was killed ends no children."""
+    """End this process when its parent has ended. A parent that is killed cannot end its children itself."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -123,7 +124,7 @@ def server_options(settings: Settings) -> dict[str, Any]:
 async def _prepare(settings: Settings, host: str) -> None:
     """Check the database and register the environment's admin key.
 
-    Raises SettingsError if the database is not ready, or if `host` is not loopback and no key exists.
+    Raises SettingsError if the database is not ready, or if `host` is not loopback and no key was ever created.
     """
     database = Database(settings.sqlalchemy_url, pool_size=2)
     try:

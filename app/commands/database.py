@@ -34,10 +34,10 @@ def naming_database() -> Iterator[None]:
 async def wait_for_schema(database: Database, *, retry_s: float = RETRY_S) -> None:
     """Wait until the database is available. Raises SettingsError if it rejects this process or is not migrated.
 
-    A process of a fleet often starts before its database. If it exited, its supervisor would start it again and again,
-    with longer and longer pauses.
+    A process often starts before its database. If it exited, its supervisor would start it again and again, with longer
+    and longer pauses.
     """
-    is_said = False
+    is_logged = False
     while True:
         try:
             async with database.raw() as connection:
@@ -46,16 +46,19 @@ async def wait_for_schema(database: Database, *, retry_s: float = RETRY_S) -> No
         except DatabaseRejected as error:
             raise SettingsError(f"{_NAME}: {error.detail}") from None
         except Unavailable as error:
-            if not is_said:
+            if not is_logged:
                 log.warning("%s: %s Waiting for it.", _NAME, error.detail)
-            is_said = True
+            is_logged = True
             await asyncio.sleep(retry_s)
         else:
             raise SettingsError(f"{_NAME}: the database is not migrated; run memobook migrate")
 
 
 async def check_embedder(settings: Settings, database: Database) -> None:
-    """Raise SettingsError if the stored vectors are of another model than the configured one."""
+    """Compare the configured embedding model with the recorded one; record it if there is none.
+
+    Raises SettingsError if the stored vectors are of another model.
+    """
     embedder = make_embedder(settings)
     if embedder is None:
         return

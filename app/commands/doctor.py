@@ -1,4 +1,4 @@
-"""memobook doctor: check every part of the installation, and say what to do."""
+"""memobook doctor: check every part of the installation, and print what to do about each fault."""
 
 import argparse
 import asyncio
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _find_place(settings: Settings, data: Path, host: str) -> Place:
-    """Return where the parts of the installation are: the configured servers, else those that `memobook up` runs."""
+    """Return the locations of the servers: the configured ones, or else those that `memobook up` has started."""
     running = None if settings.database_url and settings.redis_url else find_running(data)
     is_public = host not in LOOPBACK
     configured = settings.sqlalchemy_url if settings.database_url else None

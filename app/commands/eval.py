@@ -1,4 +1,4 @@
-"""memobook eval: make the memory of a conversation with the configured model, and show how well it did."""
+"""memobook eval: make the memories of a conversation with the configured model, and print how good they are."""
 
 import argparse
 import asyncio
@@ -14,6 +14,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make the memory and print it."""
+    """Make the memories and print them."""
     settings = load_settings()
     return asyncio.run(run_eval(options, settings, load_prompt_set(settings)))

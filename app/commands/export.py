@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the file. One that cannot be completed is not left behind."""
+    """Write the file. A file that cannot be completed is removed."""
     ref, form = name_chat(options.tenant, options.chat_id), FILE_FORMATS[options.format]
     url = find_database_url(options.data)
     if options.output is None:
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _drop_output() -> None:
-    """Discard what is still buffered: Python writes it when it ends, and would fail with a traceback."""
+    """Discard the buffered output. Python would otherwise write it when it ends, and fail with a traceback."""
     with Path(os.devnull).open("wb") as nothing:
         os.dup2(nothing.fileno(), sys.stdout.fileno())
 

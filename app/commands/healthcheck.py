@@ -1,4 +1,7 @@
-"""memobook healthcheck: check whether one worker still reports. It imports little, because it runs twice a minute."""
+"""memobook healthcheck: check whether one worker still reports to the database.
+
+It imports little, because a container runs it every 30 seconds.
+"""
 
 import argparse
 import asyncio

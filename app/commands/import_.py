@@ -28,14 +28,14 @@ def run(options: argparse.Namespace) -> int:
     try:
         asyncio.run(_import(url, ref, form, options.file))
     except OSError as error:
-        problem = error.strerror or "must be a file, not a pipe"  # Python's own error, of a seek
+        problem = error.strerror or "must be a file, not a pipe"  # a seek in a pipe fails without a `strerror`
         raise SettingsError(f"cannot read {options.file}: {problem}") from None
     say(f"imported {options.file} as the chat {options.chat_id}")
     return 0
 
 
 async def _import(url: str, ref: ChatRef, form: FileFormat, path: Path) -> None:
-    """Make the chat. No worker is woken: workers look for due work themselves."""
+    """Make the chat. No worker is notified: workers poll for due work."""
     settings = load_settings()
     with path.open("rb") as file:
         database = open_database(

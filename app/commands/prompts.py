@@ -19,7 +19,7 @@ def load_prompt_set(settings: Settings) -> PromptSet:
 
 
 def _check_layer_names(settings: Settings) -> None:
-    """Raise SettingsError if a setting of single layers names an unknown layer."""
+    """Raise SettingsError if a setting that has a value for each layer names an unknown layer."""
     names = [layer.name for layer in LAYERS]
     for setting in ("llm_model_of", "llm_max_tokens_of", "llm_temperature_of", "llm_extra_body_of"):
         for name in getattr(settings, setting) or ():

@@ -27,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run until a signal arrives, and then until running items have ended; a second signal does not wait for them."""
+    """Run until a signal arrives, then wait for the running work items, at most for the configured grace time.
+
+    A second signal ends the worker at once.
+    """
     settings = load_settings()
     prompts = load_prompt_set(settings)
     configure_logging(settings.log_level)

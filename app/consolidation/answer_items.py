@@ -25,7 +25,7 @@ _FACT = re.compile(r"^(?:fact\b[:.]? ?)?(?P<key>\w[\w ]{0,40}?) ?[:=] ?(?P<value
 
 
 def find_items(text: str) -> list[Fields] | None:
-    """Return the items in `text`, in order; [] if it states that there are none; None if it has neither."""
+    """Return the items in `text`, in order; [] if it states that there are none; None if it contains neither."""
     objects = list(_find_objects(text))
     if objects:
         items = list(chain.from_iterable(map(_walk, objects)))
@@ -36,7 +36,7 @@ def find_items(text: str) -> list[Fields] | None:
 
 
 def _find_objects(text: str) -> Iterator[object]:
-    """Yield the decoded outermost objects that are closed; for one that cannot be decoded, the objects within it."""
+    """Yield the decoded outermost objects that are closed. In place of one that is not JSON, yield those in it."""
     for start, end in _find_closed(text):
         value = _decode(text[start:end])
         if value is not None:
@@ -49,7 +49,7 @@ def _find_objects(text: str) -> Iterator[object]:
 
 
 def _find_closed(text: str) -> list[tuple[int, int]]:
-    """Return where the outermost closed objects are. A string ends with its line at the latest."""
+    """Return (start, end) of the outermost objects that are closed. A line break ends a string whose `"` is missing."""
     closed: list[tuple[int, int]] = []
     opened: list[int] = []
     is_string = is_escaped = False
@@ -84,7 +84,7 @@ def _decode(written: str) -> object:
 
 
 def _walk(value: object) -> Iterator[Fields]:
-    """Yield the items in decoded JSON, at most a few levels deep."""
+    """Yield the items in decoded JSON, at most `_MOST_LEVELS` levels deep."""
     level = [value]
     for _ in range(_MOST_LEVELS):
         deeper: list[object] = []
@@ -115,7 +115,7 @@ def _flatten(value: Mapping[object, object]) -> Fields:
 
 
 def _is_item(fields: Fields) -> bool:
-    """Whether an object is an item, and not a list of items, or a repeated message."""
+    """Whether an object is an item: it has a text or a key and a value. One with a `speaker` is a repeated message."""
     if "speaker" in fields:
         return False
     has_text = any(isinstance(fields.get(key), str) for key in (*CONTENT_KEYS, "fact"))
@@ -133,7 +133,7 @@ def _has_content(value: object) -> bool:
 
 
 def _read_line(line: str) -> Fields | None:
-    """Return the item of a line such as `- (goal, 0.7) Mira plans to move. [3, 4]`; None without numbers."""
+    """Return the item of a line such as `- (goal, 0.7) Mira plans to move. [3, 4]`; None if no numbers end the line."""
     text = _MARK.sub("", " ".join(line.replace("**", "").split()), count=1)
     tail = max(0, len(text) - _MOST_TAIL_CHARS)
     found = _SOURCES.search(text, tail)

@@ -2,7 +2,7 @@
 
 The prompt asks for one JSON object a line. Cheap models answer with arrays, fences, lists and chatter, with words for
 the importance, or with an importance from 1 to 10. The form is read leniently, but an item that names no message of the
-range is dropped: facts and memories are taken back with their messages, and without one this would be impossible.
+range is dropped: a fact or memory is hidden when the messages that it was learnt from change, so it must have some.
 """
 
 import re
@@ -61,8 +61,8 @@ _TAG_ENDS = re.compile(r"[,;]")
 def parse_learnt(answer: str, seqs: Sequence[int]) -> list[Learnt]:
     """Return the facts and memories in `answer`, at most twelve, or [] if it states that there is nothing to learn.
 
-    `seqs` are those of the messages that the prompt numbered from 1. Items with the same words are one, with the
-    sources of all. Raises UnusableAnswer, also if no item names one of the messages.
+    `seqs` are the seqs of the messages that the prompt numbered from 1. Items with the same words are merged, and have
+    the sources of all. Raises UnusableAnswer, also if no item names one of the messages.
     """
     text = _clean(answer)
     items = find_items(text)
@@ -183,7 +183,7 @@ def _list_numbers(value: object, most: int) -> Iterator[int]:
 
 
 def _find_scale(items: Sequence[Fields]) -> float:
-    """Return by which to divide the importances above 1: 10, or 100 if one of them is above 10."""
+    """Return the divisor for importances: 10 if one of them is above 1, 100 if one is above 10, otherwise 1."""
     numbers = [_read_number(fields.get("importance")) for fields in items]
     most = max((number for number in numbers if number is not None), default=0.0)
     return 100.0 if most > 10 else 10.0 if most > 1 else 1.0

@@ -1,8 +1,8 @@
 """Finds sentences in which speakers state who they are, what they like, or what they promise. Pure.
 
-Only these are certain enough for the block `facts`, which is in every prompt. A sentence about an event can be as
-important for a while, but a block of such sentences would be a list of past weekends. The rules know the first person
-in English, German, Spanish, French, Japanese and Chinese.
+Only such sentences are certain enough for the core block `facts`, which is in every prompt. A sentence about an event
+can be as important, but only for a while. The rules recognise the first person in English, German, Spanish, French,
+Japanese and Chinese.
 """
 
 import re
@@ -67,7 +67,7 @@ _VAGUE = re.compile(r"\b(?:it|they|them|these|those|this|him|her)\b", re.I)
 
 
 def is_certain(said: str, kind: Kind) -> bool:
-    """Return whether a sentence states identity, preference or promise in the first person."""
+    """Return whether a sentence states an identity, a preference or a promise in the first person."""
     if kind is not Kind.STATEMENT or said.rstrip("\"'”’»」』…").endswith(("?", "？", "؟")):
         return False
     if _IDENTITY.search(said) or _PROMISE.search(said):

@@ -1,8 +1,8 @@
-"""Keeps consolidated ranges in step with messages that change.
+"""Schedules ranges of messages to be read again after their messages changed.
 
-Facts and memories are hidden and shown with the texts that they were learnt from without any work (`app/knowledge`). A
-range whose messages changed is read again, because the new texts can teach something else. Facts and memories that the
-range still teaches are then recognised and not learnt twice.
+A fact or memory is hidden while no message has the text that it was learnt from; that needs no work item
+(`app/knowledge`). But a new text can contain other facts, so the range is read again. Facts and memories that are still
+in it are recognised and not stored twice.
 """
 
 import asyncpg
@@ -25,7 +25,7 @@ from app.messages.reads import list_not_deleted
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Have changed ranges read again, and count the turns of the open one again if messages were deleted."""
+    """Schedule changed ranges; if messages of the open range were deleted or restored, count its turns again."""
     head = event.head
     cursor = head.cursors.get(NAME)
     if cursor is None:
@@ -46,7 +46,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Delete the ranges from the truncation on; the one that it cuts through is open again, from its start."""
+    """Delete the ranges that end at or after `event.from_seq`. The one that begins before it is open again."""
     head, from_seq = event.head, event.from_seq
     cursor = head.cursors.get(NAME)
     if cursor is None:
@@ -70,7 +70,7 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
 
 
 async def _settle_again(db_session: DbSession, event: MessagesChanged) -> None:
-    """Let the ranges with changed messages that are not read yet wait for further changes."""
+    """Restart the settle time of ranges that were never read and contain changed messages."""
     head, seqs = event.head, event.changed_seqs
     if not seqs:
         return

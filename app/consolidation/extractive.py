@@ -1,4 +1,4 @@
-"""Consolidation without a model: it quotes important sentences, and reads facts that are stated beyond doubt. Pure.
+"""Consolidation without a model: quotes important sentences, and finds facts that are stated beyond doubt. Pure.
 
 Nothing is rephrased: a memory is a sentence of a message, word for word, with its speaker. The sentences are chosen as
 for memos (`app/summarising/extractive.py`), but only among those that are important enough by the rules of
@@ -50,13 +50,14 @@ def learn(
 ) -> list[Learnt]:
     """Return the facts and the memories in `batch`: facts first, each in the order of the messages.
 
-    Only sentences with an importance above 0.6 become memories: at most three of every ten messages, in at most seven
-    tokens for each message, or 40 if there are few. A fact that is stated again in other words occurs again.
+    Only sentences with an importance above 0.6 become memories: of every ten messages at most three sentences. Together
+    they have at most seven tokens for each message, or 40 if there are few messages. A fact that is stated twice is
+    returned twice.
 
     Args:
         batch: The eligible messages of a range.
         frequencies: The frequencies of the chat up to and including the batch.
-        given: The importance that callers gave to messages, by seq. It replaces that of the rules.
+        given: The importance that callers gave to messages, by seq. It replaces the importance by the rules.
         count_tokens: Must accept any text without lone surrogates.
 
     """
@@ -78,9 +79,9 @@ def promote(
     given: Mapping[int, float] | None = None,
     count_tokens: Callable[[str], int],
 ) -> list[Learnt]:
-    """Return a memory of each message that leaves the buffer with an importance above 0.6, in order.
+    """Return a memory of each of the messages `leaving` that has an importance above 0.6, in order.
 
-    It quotes the weightiest sentences of the message, at most 40 tokens. The arguments are those of `learn`.
+    It quotes the weightiest sentence of the message, at most 40 tokens. The other arguments are those of `learn`.
     """
     return [
         memory
@@ -121,7 +122,7 @@ def _quote(
 
 
 def _rate(excerpt: Excerpt) -> float:
-    """Return the importance by the rules. Only certain sentences get enough for the block `facts`."""
+    """Return the importance by the rules. Only certain sentences reach LEAST_IMPORTANCE, for the block `facts`."""
     rating = rate_sentence(excerpt.said, excerpt.kind, excerpt.names)
     speaks = excerpt.utterance.role in ("user", "assistant")
     if not speaks or not is_certain(excerpt.said, excerpt.kind):

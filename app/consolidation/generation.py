@@ -27,14 +27,14 @@ ANSWER_TOKENS = 1_200
 TEMPERATURE = 0.2
 
 FULL_ITEMS = 10
-"""The most items that the prompt asks for. An answer that has so many can lack some."""
+"""The most items that the prompt asks for. An answer with so many items may be incomplete."""
 
 LEAST_DIVIDED_MESSAGES = 16
 """An answer with FULL_ITEMS items about fewer messages than this counts as complete. So 40 messages that fit the
 model's context need at most seven answers."""
 
 HISTORY_MESSAGES = 500
-"""In how many messages words are counted: the last ones up to the end of the range."""
+"""The number of messages in which the frequencies of words are counted: the last ones up to the end of the range."""
 
 
 class Noted(NamedTuple):
@@ -49,8 +49,8 @@ class Draft:
     """What was learnt from a range.
 
     Attributes:
-        origin: Who learnt it.
-        model: The model, if a model did.
+        origin: `model`, or `extractive` if the rules learnt it.
+        model: The model's name; None for the rules.
         version: The version of the prompt or of the rules.
         learnt: Facts and memories.
         promoted: Memories that quote messages to which the caller gave a high importance.
@@ -76,7 +76,7 @@ async def ask_for_learnt(inquiry: Inquiry, prompt: PromptTemplate, source: Sourc
 def learn_by_rule(source: Source, history: Sequence[Utterance]) -> Draft:
     """Return what the rules of `extractive.py` find; `history` is the conversation up to the end of `source`.
 
-    It takes long for long messages, so run it in a thread.
+    With long messages it takes long, so run it in a thread.
     """
     frequencies = Frequencies.of(history)
     found = learn(source.utterances, frequencies, given=source.importance, count_tokens=count_tokens)
@@ -84,7 +84,7 @@ def learn_by_rule(source: Source, history: Sequence[Utterance]) -> Draft:
 
 
 def quote_important(source: Source, history: Sequence[Utterance], learnt: Sequence[Learnt]) -> list[Learnt]:
-    """Return a memory of each message that the caller called important and that nothing in `learnt` comes from."""
+    """Return a memory of each message with a high importance from the caller, if nothing in `learnt` comes from it."""
     heeded = {seq for one in learnt for seq in one.sources}
     given = {seq: rated for seq, rated in source.importance.items() if rated > PROMOTION_IMPORTANCE}
     leaving = [said for said in source.utterances if said.seq in given and said.seq not in heeded]
@@ -98,8 +98,8 @@ async def _ask(
 ) -> tuple[list[Learnt], str]:
     """Return what the model learns from `batch`, and the model's name.
 
-    If the batch does not fit, its halves are read instead. If the answer has FULL_ITEMS items, it can lack some: then
-    each half of a batch of at least LEAST_DIVIDED_MESSAGES is read again.
+    If the batch does not fit, its halves are read instead. If the answer has FULL_ITEMS items, it may be incomplete:
+    then each half of the batch is read again, if the batch has at least LEAST_DIVIDED_MESSAGES messages.
     """
     found: list[Learnt] = []
     try:
@@ -129,7 +129,7 @@ async def _ask_halves(
     """
     half, model = len(batch) // 2, ""
     for part in (batch[:half], batch[half:]):
-        # Items that come from these messages are listed first: the model is most likely to repeat those.
+        # Items that come from these messages are listed first, because the model is most likely to repeat them.
         near = sorted(found, key=lambda one: one.sources[-1] < part[0].seq or one.sources[0] > part[-1].seq)
         noted = [*(Noted(one.key, one.content) for one in near), *known]
         with suppress(*([NoUsableAnswer] if optional else [])):

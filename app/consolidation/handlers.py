@@ -1,6 +1,7 @@
-"""Decides which ranges of messages are due, as messages arrive and sessions end; `changes.py` handles the rest.
+"""Decides which ranges of messages are due to be read, when messages arrive and when sessions end.
 
-A line's cursor contains the open range as `period`, while the layer is on. It begins where the last range ended.
+`changes.py` handles the other events. While the layer is on, the line's cursor contains the open range as `period`: the
+range that new messages extend. It begins after the end of the last closed range.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ NAME = "consolidation"
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
-    """Schedule the ranges that end with the new messages, or that ended with a pause before them."""
+    """Schedule the ranges that the new messages complete, or that a pause before these messages has ended."""
     head = event.head
     settings = ConsolidationSettings.of(head.settings)
     if not settings.enabled:
@@ -60,7 +61,7 @@ async def on_session(db_session: DbSession, event: SessionBroken) -> None:
 
 
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
-    """Return the last seq before the first range that is due or open; None if the layer is off."""
+    """Return the last seq before the first range that is due or open; None if the layer is off or has no range yet."""
     filling = find_open(head.cursors.get(NAME, {}))
     if filling is None or not ConsolidationSettings.of(head.settings).enabled:
         return None

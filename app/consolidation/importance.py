@@ -1,8 +1,8 @@
 """The importance of sentences and messages by rules, without a model. Pure.
 
-Names, numbers, dates, promises, and what speakers say of themselves raise it; questions, actions, praise and small
-talk lower it. The rules for words know the first person in English, German, Spanish, French, Japanese and Chinese. In
-other languages only names, numbers, and the kind of a sentence count, so there fewer sentences are important enough.
+Names, numbers, dates, promises, and statements of speakers about themselves raise the importance; questions, actions,
+praise and small talk lower it. The rules for words cover English, German, Spanish, French, Japanese and Chinese. In
+other languages only names, numbers and the kind of a sentence count, so fewer sentences are important enough.
 """
 
 import re
@@ -18,7 +18,7 @@ _MOST_NAMES = 2
 _FIRST_PERSON = 0.1
 _TIME = 0.08
 _CATEGORY = 0.15
-_STATED = 0.05  # instead of _CATEGORY for "I am" and "I have", which begin many sentences that say nothing
+_STATED = 0.05  # in place of _CATEGORY for "I am" and "I have", which begin many empty sentences
 _PROMISE = 0.15
 _OF_KIND = {Kind.STATEMENT: 0.0, Kind.QUESTION: -0.3, Kind.ACTION: -0.1, Kind.NOTE: -0.1}
 _SMALL_TALK = -0.3
@@ -26,7 +26,7 @@ _ASKS = -0.15  # a statement that goes on with a question
 _VAGUE = -0.1  # a pronoun without its noun, in a sentence without a name
 
 _MOST_CHARS = 8_000
-"""Only so much of a message is rated."""
+"""The number of characters of a message that are rated."""
 
 _SELF = re.compile(
     r"\bI(?:['’](?:m|ve|ll|d))?\b|\b[Mm](?:y|e|ine)\b"

@@ -38,10 +38,10 @@ class _Range:
     """A range to learn from.
 
     Attributes:
-        due: Its ends, and the time from which it dates.
+        due: Its ends, and the date of the facts and memories that are learnt from it.
         filters: The filters that decide which of its messages are eligible.
-        source: These messages.
-        noted: What is known already, the most important first.
+        source: Its eligible messages.
+        noted: The facts and memories that the chat already has: the facts, then the strongest memories.
 
     """
 
@@ -80,7 +80,7 @@ async def _find_range(db_session: DbSession, head: Head, claimed: Claimed) -> tu
 
 
 async def _draft(ctx: JobContext, claimed: Claimed, found: _Range) -> Draft:
-    """Ask the model; without one, or without a usable answer, find what the rules find."""
+    """Ask the model. If there is none, or none of its answers can be used, apply the rules."""
     source, prompt = found.source, ctx.prompt(CONSOLIDATION)
     if not source.utterances:
         return Draft("extractive", None, prompt.version, ())
@@ -108,7 +108,7 @@ async def _read_history(ctx: JobContext, claimed: Claimed, found: _Range) -> Seq
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Range, Draft]) -> bool:
-    """Return whether the range has the messages that were read, and is still the one to be read."""
+    """Return whether the range still has to be read, and its messages are still those that were read."""
     due, filters, source = made.source.due, made.source.filters, made.source.source
     if await _find_range(db_session, made.head, made.claimed) != (due, filters):
         return False

@@ -9,7 +9,7 @@ from app.memories.memory import DEFAULT_IMPORTANCE, Category
 
 LearntKind = Literal["fact", "memory"]
 PROMOTION_IMPORTANCE = 0.6
-"""A message that leaves the buffer becomes a memory only if it is more important than this."""
+"""A sentence of a message is quoted as a memory only if it is more important than this."""
 
 MAX_CONTENT_CHARS = 400
 MAX_VALUE_CHARS = 200
@@ -33,7 +33,7 @@ class Learnt:
         key: What the fact is about, as `normalise_key` returns it; None for a memory.
         content: The value of a fact; one concise sentence of a memory.
         sources: The seqs of the messages that it comes from, at least one, ascending.
-        category: None if it has none of the categories.
+        category: The category, or None if none fits.
         importance: From 0 to 1.
         tags: Short words in lower case, at most five.
 

@@ -58,7 +58,7 @@ async def find(connection: Connection, line: Line, first_seq: int) -> asyncpg.Re
 
 
 async def save(db_session: DbSession, line: Line, values: Mapping[str, Any]) -> None:
-    """Insert a range, or replace what is recorded about it, except its ends and `learnt_at`."""
+    """Insert a range, or update its row, except for its ends, `learnt_at` and `filters`."""
     row = {"chat_key": line[0], "line_id": line[1], **values}
     statement = insert(Consolidation).values(row)
     kept = ("chat_key", "line_id", "first_seq", "last_seq", "learnt_at", "filters")
@@ -82,11 +82,11 @@ async def truncate(db_session: DbSession, line: Line, from_seq: int) -> list[int
 
 
 async def list_due(db_session: DbSession, line: Line, layer: str, from_seq: int) -> list[asyncpg.Record]:
-    """Return (first_seq, last_seq, payload) of the ranges to be read for the first time that end at or after a seq."""
+    """Return (first_seq, last_seq, payload) of the ranges that end at or after a seq and were never read."""
     return await db_session.raw.fetch(_DUE, *line, layer, from_seq)
 
 
 async def find_first_unsettled(db_session: DbSession, line: Line, layer: str, from_seq: int) -> int | None:
-    """Return where the first range begins that ends at or after a seq and whose work is due, or None."""
+    """Return the first seq of the first range that ends at or after a seq and has due work, or None."""
     first: int | None = await db_session.raw.fetchval(_FIRST_UNSETTLED, *line, layer, from_seq)
     return first

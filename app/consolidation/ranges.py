@@ -1,8 +1,8 @@
 """The ranges of messages that are consolidated. Pure.
 
-A range ends with the reply that completes its turns. It ends earlier when the conversation pauses, when a session ends,
-or when the history is about to be cut without waiting. An append that completes several ranges, such as an import,
-joins short ones: they are read together.
+A range ends with the reply that completes `consolidation.every_turns` turns, or after MOST_MESSAGES seqs. It ends
+earlier when the conversation pauses, when a session ends, or when the history will soon be cut without waiting. If an
+append completes several ranges, as an import does, short ranges are joined and read together.
 """
 
 from collections import Counter
@@ -51,7 +51,7 @@ def key_of(first_seq: int) -> str:
 
 
 def close(filling: OpenPeriod, last_seq: int) -> tuple[list[Period], OpenPeriod]:
-    """Return the open range, closed at `last_seq`, and the next open one. A range that begins later stays open."""
+    """Return the open range, closed at `last_seq`, and the next open range. A range that begins later stays open."""
     if filling.first_seq > last_seq:
         return [], filling
     following = OpenPeriod(last_seq + 1, awaits_reply=filling.awaits_reply)

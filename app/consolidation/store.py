@@ -41,7 +41,7 @@ class _Dated(NamedTuple):
 
 
 def place_of(head: Head, source: Source) -> Place:
-    """Return where the chat learns."""
+    """Return the place where the chat stores facts and memories: its keys, its user, its character and its settings."""
     return Place(head.tenant, head.chat_key, source.user_id, source.sole, LearningSettings.of(head.settings))
 
 
@@ -58,7 +58,7 @@ async def list_noted(db_session: DbSession, head: Head, place: Place, *, now: da
 
 
 async def store(db_session: DbSession, head: Head, due: Due, source: Source, draft: Draft, *, now: datetime) -> None:
-    """Store what was learnt from `source`, the messages of `due`. `head` is that of the current line, locked."""
+    """Store what was learnt from `source`, the messages of `due`. `head` is the locked head of the current line."""
     place, at = place_of(head, source), due.learnt_at
     await lock_place(db_session, place)
     texts = {said.seq: said.text for said in source.utterances}
@@ -98,7 +98,7 @@ async def _store_facts(
 
 
 def _list_learnt(due: Due, draft: Draft) -> list[_Dated]:
-    """Return what was learnt, the oldest first. What is promoted is quoted."""
+    """Return what was learnt, the oldest first. Promoted memories are quotations, so their origin is `extractive`."""
     learnt = [*((one, draft.origin) for one in draft.learnt), *((one, "extractive") for one in draft.promoted)]
     learnt.sort(key=lambda pair: pair[0].sources[-1])
     after = date_items(due.first_seq, [one.sources[-1] for one, _ in learnt])

@@ -1,9 +1,9 @@
 """The blocks of a context: each segment and each message as rendered text, with its token count. Pure.
 
-In every format a context is a sequence of blocks. Tokens, breakpoints and hashes are computed from the sequence, and
-the format only wraps it. A block costs its text and the overhead of a message, even if the format joins it with its
-neighbours: the overhead covers the separator between them (at most two tokens in our measurements). So costs simply add
-up, and a joined text never has more tokens than its blocks cost.
+They are not the core blocks of `app/blocks`. In every format a context is a sequence of blocks. Tokens, breakpoints and
+hashes are computed from the sequence, and the format only wraps it. A block costs its text and the overhead of a
+message, even if the format joins it with its neighbours: the overhead covers the separator between them (at most two
+tokens in our measurements). So costs simply add up, and a joined text never has more tokens than its blocks cost.
 """
 
 import math
@@ -21,7 +21,7 @@ class Block(NamedTuple):
     """One block of a context. It is a tuple because a context has about fifty of them.
 
     Attributes:
-        of: The segment or message that it renders; None for a fixed text.
+        of: The segment or message that it renders; None for a fixed text, which a format adds.
         part: The part of the context that it belongs to.
         role: The role in the format.
         text: The text that the model reads.
@@ -29,7 +29,7 @@ class Block(NamedTuple):
         stable: Whether its text and its position stay the same in the next turn.
         name: The speaker, if the format has a field for it.
         tool_calls: The tool calls, if the format has a field for them.
-        tool_call_id: The id of the call that this is the result of, if the format has a field for it.
+        tool_call_id: The id of the call whose result this is, if the format has a field for it.
 
     """
 
@@ -53,7 +53,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """An arrangement as the blocks of one format: each text is rendered and counted once, blank texts are left out.
+    """An `Arrangement` as the blocks of one format. Each text is rendered and counted once; blank texts are left out.
 
     Attributes:
         render_options: The options it was rendered with.

@@ -1,7 +1,7 @@
 """Fits a context into `max_tokens`. Pure.
 
-Shorter contexts form a fixed chain, and the first one that fits is used. So a smaller budget never includes anything
-that a larger one leaves out.
+`trims.py` yields ever shorter contexts in a fixed order, the chain, and the first one that fits is used. So a context
+with a smaller budget never contains anything that one with a larger budget leaves out.
 """
 
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ _ARGUMENTS = {"function": "arguments", "custom": "input"}
 
 
 def find_calls(entries: Sequence[HistoryMessage]) -> dict[int, int]:
-    """Return a map from the index of each tool result to the index of the message with its call, without orphans."""
+    """Return a map from the index of each tool result that has a call to the index of the message with that call."""
     if not any(entry.tool_calls for entry in entries):
         return {}
     called: dict[str, int] = {}
@@ -30,8 +30,8 @@ def find_calls(entries: Sequence[HistoryMessage]) -> dict[int, int]:
 def drop_unanswered(entries: Sequence[HistoryMessage]) -> Sequence[HistoryMessage]:
     """Return the entries without the tool calls that have no result with text.
 
-    Providers refuse such a call, and written as text it is a pattern that the model imitates. A message that only made
-    such calls keeps its place with a blank text.
+    Providers refuse such a call, and if it were written as text, the model would imitate it. A message that only made
+    such calls is still in the result, with a blank text.
     """
     if not any(entry.tool_calls for entry in entries):
         return entries
@@ -54,7 +54,8 @@ def inner_positions(entries: Sequence[HistoryMessage]) -> set[int]:
 def find_native(entries: Sequence[HistoryMessage]) -> set[int]:
     """Return the indexes of the messages that OpenAI accepts as tool calls and results.
 
-    It rejects a call unless the messages directly after it answer each of its ids, and a result anywhere else.
+    OpenAI rejects a message with calls unless the messages directly after it are the results of each of the calls. It
+    rejects a result at any other position.
     """
     native: set[int] = set()
     for index, entry in enumerate(entries):

@@ -18,7 +18,7 @@ class BudgetTooSmall(Invalid):
 
 
 class BeforeHistory(Conflict):
-    """The message is older than the history, so the context that it was a reply to no longer exists."""
+    """The message is older than the history, so the context for generating it again cannot be assembled any more."""
 
     code = "before_history"
     title = "Message is older than the history"

@@ -1,8 +1,9 @@
 """The `anthropic` format: system blocks before the history, then alternating user and assistant messages. Pure.
 
-The format has no other roles and no names, so they are written into the text. Every block is a separate block, so that
-it can have `cache_control`. Trailing white space is removed from all assistant texts: the API rejects a prefill that
-ends with it, and a message must not change when it is no longer the last one, or the cache after it is lost.
+The format has no other roles and no names, so they are written into the text. Every block of the context is a content
+block of its own, so that it can have `cache_control`. Trailing white space is removed from all assistant texts, because
+the API rejects a prefill that ends with white space. It is removed from earlier messages too: if a message changed when
+it is no longer the last one, the provider would not find the prompt in its cache.
 """
 
 from collections.abc import Container, Sequence
@@ -21,7 +22,7 @@ CLOSING = "[Continue]"
 
 
 def render_segment(segment: Segment, part: Part) -> tuple[str, str]:
-    """Return the role and the text of a segment. If its role is not possible in this part, the text begins with it."""
+    """Return the role and the text of a segment. If its role is not possible here, the text begins with it."""
     if part == "prefix":
         return "system", word_segment(segment, "system")
     if part == "volatile":
@@ -43,8 +44,8 @@ def render_message(entry: HistoryMessage, part: Part, render_options: RenderOpti
 def complete(talk: list[Block], render_options: RenderOptions) -> list[Block]:
     """Return the conversation so that it begins with the user and, unless it is a prefill, ends with the user.
 
-    Volatile segments come before the newest message or before the closing text. In a prefill they go into the last
-    user message.
+    Volatile segments are the ones after the history. They come before the newest message or before the closing text.
+    With a prefill, they go into the last user message.
     """
     said = [block for block in talk if block.part != "volatile"]
     if not said or said[-1].role != "assistant":

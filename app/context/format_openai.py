@@ -1,8 +1,8 @@
 """The `openai` format: messages for any OpenAI-compatible chat completion. Pure.
 
-Adjacent system segments are joined into one message: many chat templates accept only one system message, as the first,
-and a provider that caches by token prefix is not affected. For the same reason a narrator's message, a role that the
-format does not have, becomes the user text `[Narrator] …` and not another system message.
+Adjacent system segments are joined into one message, because many chat templates accept only one system message, at
+the beginning. A provider that caches by token prefix is not affected. For the same reason the message of a narrator, a
+role that the format does not have, becomes a user message `[Narrator] …` and not another system message.
 """
 
 import json
@@ -19,7 +19,7 @@ _SPEAKERS = frozenset({"user", "assistant", "system"})
 
 
 def render_message(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
-    """Return the block of a message that is sent as text; the `name` field has the name if it accepts it."""
+    """Return the block of a message that is sent as text; the field `name` has the speaker if the format accepts it."""
     role = entry.role if entry.role in _SPEAKERS else "user"
     name = given_name(entry)
     refused = name and not _NAME_FIELD.fullmatch(name)

@@ -1,7 +1,7 @@
 """Renders an arrangement in a format: texts are rendered, put in order and wrapped in the format. Pure.
 
-`word` does the expensive part once. `lay_out` and `count_tokens_of` only put blocks in order and add up their tokens,
-so fitting a budget can try many shorter contexts. The count is exactly that of `render`.
+`word` renders all texts once, which is the expensive part. `lay_out` and `count_tokens_of` only put blocks in order and
+add up their tokens, so fitting a budget can try many shorter contexts. `render` counts the same number of tokens.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,8 +55,8 @@ def is_said(entry: HistoryMessage) -> bool:
 def lay_out(layout: BlockLayout) -> list[Block]:
     """Return all blocks in the order of the prompt, with the fixed texts that the format needs.
 
-    An in-chat segment at depth d is followed by d messages, or by all of them if there are fewer. It is never placed
-    between a tool call and its result, but before the call. It is stable only before the first message, because
+    An in-chat segment at depth d is followed by d messages, or by all messages if there are fewer. It is never placed
+    between a tool call and its result, but before the call. It counts as stable only before the first message, because
     elsewhere it moves with every new message.
     """
     newest = [layout.newest] if layout.newest else []

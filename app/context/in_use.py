@@ -1,4 +1,9 @@
-"""The layers that the contexts of this process use: their segment tables, and their parts of the SQL statement."""
+"""The layers that the contexts of this process use: their segment tables, and their parts of the SQL statement.
+
+A context reads the row of a line with one statement. For data that is not on the row, the statement has a subquery for
+each layer (`Layer.context_query`). A subquery may have a condition (`Layer.queried_if`): if it is false, the result is
+NULL. The results of some subqueries are remembered in this process until a revision rises (`Layer.changes_with`).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,17 +20,17 @@ class InUse:
 
     Attributes:
         tables: The order of segments and the order of trimming.
-        query_tables: The same for contexts with a query: what it found is trimmed after the memos.
-        queries: The scalar subqueries of the layers that have one, by the layer's name; None before registration.
-        current_queries: The same for contexts of the current line that are not before a message.
-        least_queries: The same for those of a line that does not need the queries of layers with a condition.
-        other_queries: The same for those of a line that needs them, if what is remembered of it holds.
-        own_queries: The queries for callers who see only the chat itself.
+        query_tables: The same for contexts with the option `query`: the segment `recalled` is trimmed after the memos.
+        queries: The subquery of each layer that has one, by the layer's name; None before registration.
+        current_queries: The subqueries for contexts of the current line without the option `before`.
+        least_queries: `current_queries`, but NULL for all layers with a condition.
+        other_queries: `current_queries`, but NULL for the layers in `remembered`.
+        own_queries: The subqueries for callers who see only the chat itself.
         remembered: The layers with a condition whose results are remembered.
-        changes_with: The names in the row's `changed` on which these results depend.
-        conditions: `needs_remembered` and `needs_others`, with the condition on which a line needs the queries of the
-            layers in `remembered`, and those of other layers with a condition.
-        recent: What these queries found for the chats that were read last.
+        changes_with: The names in the row's column `changed` on which these results depend.
+        conditions: (name of a column, SQL condition). `needs_remembered` is whether a line needs the subqueries of the
+            layers in `remembered`, `needs_others` whether it needs those of other layers with a condition.
+        recent: The remembered results, for the chats that this process has read last.
 
     """
 
@@ -78,7 +83,7 @@ def _leave_out(layers: Sequence[Layer]) -> dict[str, str]:
 
 
 def _join(layers: Sequence[Layer]) -> str:
-    """Return the condition on which a line needs the queries of any of these layers."""
+    """Return the SQL condition that is true if a line needs the subquery of any of these layers."""
     return " OR ".join(dict.fromkeys(f"({layer.queried_if})" for layer in layers)) or "false"
 
 

@@ -1,4 +1,7 @@
-"""How the context includes each message, or why it does not. Pure."""
+"""Decides the status of a message in the inclusion report: how the context includes it, or why it does not. Pure.
+
+The context includes a message word for word, or through a memory that covers it (that was made from it).
+"""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -9,7 +12,7 @@ from app.chats.coverage import Coverage
 from app.chats.eligibility import Filters, Marked, is_sent, why_ineligible
 
 _COVERED = "covered"
-"""The rank of messages that a layer covers; their status is the kind of the coverage, such as `memo`."""
+"""Stands in `STATUSES` for the kind of a coverage, such as `memo`: the status of a message that a memory covers."""
 
 STATUSES = (
     "verbatim",
@@ -23,10 +26,10 @@ STATUSES = (
     "hidden",
     "none",
 )
-"""The statuses in order of precedence: if several coverages give a message different ones, the first counts.
+"""The statuses in order of precedence: if several coverages give a message different statuses, the first counts.
 
-`find_status` decides on `verbatim` and `pinned` before that, and then refines `expired` and `none` for pinned and
-hidden messages.
+`find_status` decides on `verbatim` and `pinned` before it looks at coverages. Afterwards it replaces `expired` and
+`none` for pinned messages, and `none` for hidden ones.
 """
 
 _RANKS = {status: rank for rank, status in enumerate(STATUSES)}
@@ -85,14 +88,14 @@ def find_status(
     judged = [_judge(message, cover, shown, filters) for cover in covering or (None,)]
     status, by = min(judged, key=lambda one: _RANKS.get(one[0], _RANKS[_COVERED]))
     if status in ("expired", "none") and message.seq in shown.pinned_over_budget:
-        return "out_of_budget", None  # its own budget, not that of a memo
+        return "out_of_budget", None  # of the budget of pinned messages
     if status == "none" and message.hidden_by == "scenes" and message.kind != "thought":
         return "hidden", learnt  # nothing covers it, so it is missing only because scenes hide it
     return status, (learnt or by) if status == "none" else by
 
 
 def _judge(message: PlacedMessage, cover: Coverage | None, shown: Shown, filters: Filters) -> tuple[str, str | None]:
-    """Return the status and the source that one coverage gives a message that is not sent; None is no coverage."""
+    """Return the status and the source that a coverage gives to a message that is not sent; None is no coverage."""
     reason = why_ineligible(message, cover.filters if cover and cover.filters else filters)
     if reason is not None:
         return (reason if reason in ("excluded", "hidden") else "none"), None

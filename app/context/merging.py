@@ -9,8 +9,8 @@ from app.layers.contribution import Contribution
 def merge_contributions(contributions: Sequence[Contribution]) -> list[Contribution]:
     """Return one contribution for each segment, with the items sorted by their `order`.
 
-    `contributions` are in the order of the registry, which items with the same `order` keep. If several layers
-    contribute to a segment, the first one sets its placement, and the first one with a heading sets its heading.
+    `contributions` are in the order of the registry; items with the same `order` keep this order. If several layers
+    contribute to a segment, the first layer sets its placement, and the first layer with a heading sets its heading.
     """
     by_segment: dict[str, list[Contribution]] = {}
     for one in contributions:

@@ -1,4 +1,4 @@
-"""The position of each segment: its default position in the order, unless the segment sets another one. Pure."""
+"""Arranges segments: each at its default position in the order of segments, unless it sets another position. Pure."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,8 @@ def place_of(segment: Segment, tables: SegmentTables = BASE) -> tuple[int, int]:
     """Return the sort key of a segment.
 
     The key is (its index in the order, 0), (the index of the segment that it follows, 1), or (-1, 0) if it goes before
-    everything. The segment it follows keeps its index even if it is placed elsewhere or is missing. Raises ValueError
-    for an unknown name.
+    everything. The index of a followed segment is its default index, even if that segment is placed elsewhere or is
+    missing. Raises ValueError for an unknown name.
     """
     if segment.after is None:
         return tables.order.index(segment.name), 0

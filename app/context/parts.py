@@ -22,8 +22,8 @@ class Parts:
         newest: The last message if it is the user's.
         anchor_seq: The chat's anchor, where the history begins.
         edges: The seqs at which the history may be trimmed, in any order.
-        keeps_messages: The history is trimmed first, down to this many messages, before anything else is trimmed;
-            None if it is trimmed last. Set while a forced cut waits: the history would displace all memories.
+        keeps_messages: The history is trimmed before anything else, down to this many messages; None if it is trimmed
+            last. It is set while a forced cut is delayed: the long history would otherwise displace all memories.
 
     """
 
@@ -38,7 +38,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Something left out, the reason, and the o200k tokens of its text.
+    """Something that was left out, the reason, and the o200k tokens of its text.
 
     `name` is the name of a segment, of an item or of a group of items (`memos 1–5`), `history`, or `message:<id>`.
     """

@@ -23,7 +23,7 @@ class PinnedLine(NamedTuple):
         seq: Its seq on the line.
         message_id: The caller's id.
         text: The message with its speaker.
-        tokens: o200k tokens of `text`; if it was not read, about as many as it would have.
+        tokens: o200k tokens of `text`; an estimate if the message's text was not read.
         is_read: Whether the message's text was read.
 
     """

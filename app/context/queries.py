@@ -28,7 +28,7 @@ _defaults = ChatSettings()
 Row: TypeAlias = Mapping[str, Any]
 """A row of the statement."""
 
-# The fields of an `HistoryMessage`, in their order, newest message first.
+# The fields of a `HistoryMessage`, in their order; the newest message comes first.
 _ENTRIES = """
     SELECT json_agg(json_build_array(m.seq, m.message_id, m.role, m.name, {content}, m.tokens, m.sent_at,
         {calls}, m.tool_call_id) ORDER BY m.seq DESC)
@@ -85,7 +85,8 @@ _CONTEXT = """
     FROM chats c {before} CROSS JOIN LATERAL ({budget}) o
     WHERE c.chat_key = $1 AND {which}"""
 
-# Without an outer join, the planner knows that `b.seq` is NULL, and leaves out what depends on it, also subqueries.
+# Without an outer join, the planner knows that `b.seq` is NULL, and removes the parts of the statement, also whole
+# subqueries, that need it.
 _NO_MESSAGE = "CROSS JOIN (SELECT NULL::int AS seq) b"
 
 _MESSAGE = """LEFT JOIN LATERAL (
@@ -156,9 +157,10 @@ async def find_current(
 
     PostgreSQL prepares a subquery for each execution even if a condition then skips it, and for a chat that needs none
     of the subqueries this is most of their cost. So the first statement leaves out the subqueries that have a
-    condition, and returns the values of the conditions. If one is true, the statement with all subqueries follows, and
-    the next context of the chat begins with that statement. If the results are remembered, the next context begins
-    with the smaller statement: its row has the revisions that show whether the results are still the same.
+    condition, and returns the values of the conditions. If one of them is true, the statement with all subqueries
+    follows, and the next context of the chat begins with that statement. If the results are remembered, the next
+    context begins with a smaller statement, because its row has the revisions that show whether the results are
+    outdated.
     """
     used = in_use()
     current, least = used.current_queries or {}, used.least_queries or {}
@@ -196,9 +198,9 @@ async def _fetch_current(
 
 
 def _is_enough(row: Row, remembered: Remembered | None, *, reads_others: bool) -> bool:
-    """Return whether a context needs no more than a row without the queries that are remembered.
+    """Return whether a row of a smaller statement, without the results that can be remembered, is enough for a context.
 
-    `reads_others` is whether the row has the results of the other queries with a condition.
+    `reads_others` is whether the row has the results of the other subqueries with a condition.
     """
     if row["needs_others"] and not reads_others:
         return False
@@ -206,14 +208,14 @@ def _is_enough(row: Row, remembered: Remembered | None, *, reads_others: bool) -
 
 
 def _tag_of(row: Row) -> Hashable:
-    """Return the revisions on which the results depend that are remembered."""
+    """Return the revisions on which the remembered results depend."""
     return list_revisions(row, in_use().changes_with)
 
 
 def list_revisions(row: Row, names: Iterable[str]) -> tuple[Hashable, ...]:
-    """Return the line, the revisions of its changes with these names, and those of its user and its tenant.
+    """Return the line's id, the revisions of its changes with these names, and the revisions of its user and tenant.
 
-    What depends on nothing else is the same as long as they are.
+    Data that depends on nothing else is unchanged while these values are equal.
     """
     changed = orjson.loads(row["changed"])
     numbers = [changed.get(name) or changed.get(LINE) for name in names]

@@ -1,4 +1,7 @@
-"""Recall: searches for the words of the newest messages, and adds the results to a context after its history."""
+"""Recall: searches for the request's `query` or for the newest messages, and adds the results to a context.
+
+The results are in the segment `recalled`, after the history. With an embedding model, the search also compares meaning.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +33,7 @@ _WHOLE = ("fact", "summary", "recap")
 """Kinds that recall does not search: the context has these texts anyway, unless the settings leave them out."""
 
 _TELLING = 40
-"""A message of fewer characters says too little about its meaning: the one before it is added."""
+"""A message of fewer characters is too short for a search by meaning: the message before it is added to the query."""
 
 _SPEAKING = {"user", "assistant", "narrator"}
 
@@ -41,12 +44,12 @@ class Found:
 
     Attributes:
         hits: The results, best first; never empty.
-        tired: The sources that are left out, because the last two turns recalled them.
+        tired: The sources that are left out, because both of the last two turns recalled them.
         shown: The texts that the context contains anyway.
         limit_tokens: The limit for the segment.
         line: The chat's key and the line's id.
-        newest_seq: The seq of the newest message, that of a draft included.
-        remembered: The sources that were recalled on the line.
+        newest_seq: The seq of the newest message, or the seq after it if the request has a draft.
+        remembered: The sources that earlier contexts of the line recalled.
         only_chat: Whether only the chat itself was searched.
 
     """
@@ -62,7 +65,7 @@ class Found:
 
 
 def is_recalling(options: ContextQuery, settings: ChatSettings) -> bool:
-    """Return whether a context searches."""
+    """Return whether recall is on for a context."""
     return (options.recall or settings.recall.mode) == "auto"
 
 
@@ -75,7 +78,7 @@ async def find_recalled(
     *,
     now: datetime,
 ) -> Found | None:
-    """Return what a search finds for a context; None if there is nothing to search for, or no result."""
+    """Return the results of a search for a context; None if there is nothing to search for, or no result."""
     row, settings, history = source.row, source.settings, source.history
     spoken = [entry.text for entry in reversed(history) if entry.role in _SPEAKING]
     newest_first = spoken if options.draft is None else [options.draft, *spoken]
@@ -147,9 +150,9 @@ def _is_said(hit: Hit, history: Sequence[HistoryMessage]) -> bool:
 def fit_recalled(
     found: Found | None, parts: Parts, max_tokens: int, render_options: RenderOptions
 ) -> tuple[Fitted, Sequence[Hit], Sequence[Omission]]:
-    """Return the fitted context with the results that fit, these results, and the results that `max_tokens` left out.
+    """Return the fitted context with the results that fit, these results, and what `max_tokens` left out of them.
 
-    If not all fit, the limit is halved until the rest fits, so more can be left out than necessary.
+    If not all results fit, the limit is halved until the rest fits, so more can be left out than necessary.
 
     Raises like `fit`.
     """

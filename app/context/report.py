@@ -1,4 +1,7 @@
-"""The inclusion report: how the default context includes each message, from the same data that the context uses."""
+"""The inclusion report: how the default context (that of a request without options) includes each message.
+
+It is computed from the same data as the context.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -60,7 +63,7 @@ async def _leave_out_wide(db_session: DbSession, ref: ChatRef, covers: Sequence[
 async def _read_shown(
     db_session: DbSession, chat: ChatLine, settings: ChatSettings, layers: Sequence[Layer], *, only_chat: bool
 ) -> Shown:
-    """Read what the context contains, for the whole chat: budgets fill from its newest message, not from the page."""
+    """Return what the context contains, for the whole line: a page of messages is not enough to compute the budgets."""
     queries = (in_use().own_queries if only_chat else in_use().queries) or {}
     row = await find_context(db_session.raw, chat.tenant, chat.chat_key, chat.line_id, queries)
     if row is None:

@@ -1,4 +1,4 @@
-"""HTTP of contexts, and of appending, because an append can return the context that follows from it."""
+"""HTTP routes of contexts, and of appending messages, because an append can also return the next context."""
 
 from typing import Annotated, Any
 

@@ -62,8 +62,8 @@ class ContextQuery(BaseModel):
         None,
         description="Overrides the chat's `recall.mode`. With `auto`, the segment `recalled` after the history "
         "contains search results: memories, memos, diary entries, recaps of scenes, and messages that have left the "
-        "history. Texts that the context already contains are left out, and so is a result that was included in the "
-        "last two turns.",
+        "history. Texts that the context already contains are left out, and so is a result that was included in both "
+        "of the last two turns.",
     )
     recall_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = Field(
         None, description="The limit of the segment `recalled`. By default the chat's `recall.tokens`."
@@ -197,8 +197,8 @@ class WindowOut(BaseModel):
     """The memos in the context."""
 
     memos: int = Field(description="How many memos the context contains.")
-    first_seq: int | None = Field(description="The first message they cover.")
-    last_seq: int | None = Field(description="The last message they cover.")
+    first_seq: int | None = Field(description="The first seq that these memos cover; null if they cover none.")
+    last_seq: int | None = Field(description="The last seq that these memos cover; null if they cover none.")
     gaps: list[tuple[int, int]] = Field(
         description="Ranges of messages (inclusive) that are not sent and whose memo, fold or recap is missing."
     )

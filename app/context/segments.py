@@ -31,7 +31,7 @@ class HistoryMessage(NamedTuple):
         tokens: o200k tokens of `text`.
         sent_at: When it was sent, as RFC 3339; only inline timestamps use it.
         tool_calls: The tool calls as appended (in OpenAI's shape), if any.
-        tool_call_id: The id of the call that this is the result of.
+        tool_call_id: The id of the call whose result this message is.
 
     """
 
@@ -56,8 +56,8 @@ class Segment(NamedTuple):
         role: Its role, if the format allows a segment to have one.
         sources: What it was made from: `memo:…`, `message:…`, `summary:3`.
         cacheable: Whether it stays the same in the next turn.
-        after: Its position, unless it has its own in the order of segments: the name of the segment that it follows,
-            `in_chat` for among the messages, or `before_prompt` for before everything.
+        after: Its position: None for its own position in the order of segments, the name of the segment that it
+            follows, `in_chat` for a position among the messages, or `before_prompt` for before everything.
         depth: With `in_chat`: how many messages follow it.
         scan: Whether the caller's lorebook should scan it; None if that is not set.
 
@@ -103,7 +103,8 @@ class TranscriptStyle:
     Attributes:
         timestamps: With `inline`, every text begins with `[MM/DD HH:MM] Name: `.
         time_zone: IANA name of the chat's time zone.
-        character: The chat's sole character, whose name is left out before its own messages.
+        character: The chat's only active character, whose name is left out before its own messages; None if there are
+            none or several.
         user_name: The speaker of user messages without a name; by default `User`.
 
     """

@@ -1,7 +1,7 @@
 """Assembles the context of the next model call: mostly one SQL statement, then pure functions.
 
 A second statement follows if layers need more data (`find_current`), and one more for recall. Nothing is written to
-PostgreSQL; the sources that were recalled are stored in Redis.
+PostgreSQL; the sources that were recalled are stored in Redis, or in this process if there is no Redis.
 """
 
 from collections.abc import Collection, Sequence
@@ -38,7 +38,7 @@ from app.search.meaning import Recalling
 
 DRAFT_ID = "draft"
 _LEFT_BY_STEPS = 16
-"""Among this many newest messages, `_list_edges` adds no edges of its own."""
+"""Among this many newest messages, `_list_edges` adds no edges to those of the layers."""
 
 
 class TextsMissing(Exception):
@@ -99,10 +99,10 @@ async def _assemble(
     recalling: Recalling | None,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return the context of a row, with what it recalls.
+    """Return the context of a row, with the results of recall.
 
     If a message fits although its text was not read, the row is read again with all texts. This is rare: it happens if
-    a newer message ends with much white space, which a format drops.
+    a newer message ends with much white space, which a format removes.
     """
     source = read_material(row, layers, options.character)
     found = None
@@ -208,7 +208,7 @@ def assemble_source(
 
 
 def _check_character(options: ContextQuery, characters: Characters) -> None:
-    """Raise UnknownCharacter for an unknown name. Otherwise a misspelt name would silently omit a diary."""
+    """Raise UnknownCharacter for an unknown name. Otherwise a misspelt name would silently leave out the diary."""
     if options.character is None or accepts(characters, options.character):
         return
     names = list_names(characters)

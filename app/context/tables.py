@@ -40,7 +40,7 @@ The history is trimmed after these. All other segments are never trimmed.
 
 @dataclass(frozen=True)
 class SegmentTables:
-    """Both orders, including the segments of some layers.
+    """The order of segments and the order of trimming, including the segments of some layers.
 
     Attributes:
         order: The names of all segments except the caller's own, in the order of the prompt.
@@ -80,7 +80,7 @@ class SegmentTables:
 
 
 def find_unplaced(specs: Sequence[SegmentSpec]) -> list[str]:
-    """Return an error message for each segment that has no position in the prompt, or in the order of trimming."""
+    """Return an error message for each segment that has no position in the prompt, or none in the trimming order."""
     order, trims = _order_of(specs), _trims_of(specs)
     return [
         *(f"the segment {one.name!r} follows an unknown one: {one.after!r}" for one in specs if one.name not in order),

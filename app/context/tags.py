@@ -10,7 +10,7 @@ from app.context.schemas import ContextQuery, OwnSegment
 from app.kit.scopes import ScopeRevisions
 
 _ELSEWHERE = {"line", "segments"}
-"""Options that the tag takes from elsewhere: the line from the row, and the caller's segments from a parameter."""
+"""Options that the tag contains in another form: the line's id from the row, the caller's segments as a parameter."""
 
 
 def find_tag(ref: ChatRef, row: Row, options: ContextQuery, own: Sequence[OwnSegment]) -> str | None:

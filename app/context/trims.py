@@ -1,7 +1,8 @@
-"""The chain of ever shorter contexts. Pure.
+"""The chain: ever shorter contexts in a fixed order. Pure.
 
 Each context of the chain leaves out everything that the previous one leaves out, and a little more. Items are left out
-by trim groups and messages by edges, so that with a tight budget the prompt's prefix does not change in every turn.
+by trim groups, and messages up to an edge, so that with a tight budget the prompt's prefix does not change in every
+turn.
 """
 
 from bisect import bisect_left
@@ -42,8 +43,8 @@ def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
 def _without_segment(left: Fitted, name: str) -> Iterator[Fitted]:
     """Yield contexts without the segment.
 
-    If no item has a group, and all or none are pinned, the whole segment is left out at once. Otherwise one lump after
-    the other is left out: the items with the same `_Lump`.
+    If no item has a group, and all items or none are pinned, the whole segment is left out at once. Otherwise the items
+    with the same `_Lump` are left out together, one lump after the other.
     """
     contribution = next((one for one in left.contributions if one.segment == name), None)
     lumps = sorted({_lump_of(item) for item in contribution.items}) if contribution else []
@@ -80,7 +81,7 @@ def _lump_of(item: Item) -> _Lump:
 def _leave_out(
     left: Fitted, layout: BlockLayout, name: str, contributions: Sequence[Contribution], omission: Omission
 ) -> Fitted:
-    """Return `left` with `layout`, and with `contributions` in place of those of the segment."""
+    """Return `left` with `layout`, with `contributions` in place of those to the segment, and with `omission`."""
     others = [one for one in left.contributions if one.segment != name]
     return Fitted(layout, [*others, *contributions], (*left.omitted, omission))
 
@@ -89,8 +90,8 @@ def _without_history(left: Fitted, edges: Sequence[int], max_tokens: int, *, kee
     """Yield contexts with a shorter history of at least `keep` messages: edge by edge, then message by message.
 
     A history can be long, so a context is built only if its blocks, without the format's fixed texts, fit `max_tokens`.
-    The last one is always built, because it shows how many tokens are needed. The omission also counts the messages of
-    the history that were left out before.
+    The shortest context is always built, because it shows how many tokens are needed. The omission also counts the
+    messages of the history that were left out before.
     """
     layout = left.layout
     has_newest = layout.newest is not None

@@ -51,7 +51,7 @@ def word_lines(entries: Iterable[HistoryMessage], style: TranscriptStyle) -> lis
 
 
 def word_message(entry: HistoryMessage, style: TranscriptStyle) -> str:
-    """Return the text of a message whose role is a field of the format; a name is added if it would be lost otherwise.
+    """Return the text of a message for a format with a field for the role. A name that would be lost is added.
 
     Returns the same object if the text is unchanged. With inline timestamps this is `word_line`.
     """

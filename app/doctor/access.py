@@ -32,6 +32,6 @@ async def check_keys(connection: Connection, settings: Settings, *, is_public: b
     return Finding(
         "keys",
         "note",
-        "There are keys, but none with the scope admin.",
+        "No key with the scope admin is valid.",
         "To create keys over HTTP and to read the metrics, run memobook keys create --scopes read,write,admin.",
     )

@@ -18,7 +18,7 @@ from app.kit.workers import SILENT_S, count_workers, find_lateness_s
 REDIS_S: Final = 2.0
 
 _ANSWER_TOKENS: Final = 200
-"""Enough for a short answer. A model that reasons may use them up, which also shows that it answers."""
+"""Enough for a short answer. A model that reasons first may need more; its answer still shows that it works."""
 
 _ADDRESS: Final = (
     "Check {prefix}_BASE_URL, which includes /v1. In a container, localhost is the container itself:"
@@ -44,7 +44,7 @@ async def check_redis(url: str | None) -> Finding:
         async with asyncio.timeout(REDIS_S):
             await redis.ping()
     except (RedisError, OSError, TimeoutError) as error:
-        # The client wraps what the server answers to AUTH in an error of the connection.
+        # If Redis answers AUTH with an error, the client wraps that error in a connection error.
         if any(isinstance(cause, AuthenticationError | ResponseError) for cause in (error, error.__cause__)):
             return Finding(
                 "redis", "fault", "Redis refuses the password.", "Correct the password in MEMOBOOK_REDIS_URL."
@@ -88,7 +88,7 @@ async def check_workers(connection: Connection, *, now: datetime, limits: TokenL
 
 
 async def check_model(client: ModelClient) -> Finding:
-    """Ask the model for a word. An answer without text is an answer, too."""
+    """Ask the model for a word. An answer without a usable text shows as well that the model works."""
     name = client.settings.model or client.model
     try:
         await client.complete([{"role": "user", "content": "Answer with the word OK."}], max_tokens=_ANSWER_TOKENS)

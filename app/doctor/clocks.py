@@ -7,7 +7,7 @@ from app.kit.clock import Clock
 from app.kit.db import Connection
 
 MAX_DIFFERENCE_S: Final = 5.0
-"""Work becomes due by the clock of this machine, and leases end by that of PostgreSQL."""
+"""A larger difference is a fault: work becomes due by this machine's clock, and leases end by PostgreSQL's clock."""
 
 
 async def check_clocks(connection: Connection, clock: Clock) -> Finding:

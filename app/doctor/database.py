@@ -1,4 +1,4 @@
-"""Checks of PostgreSQL itself: its version, its encoding, and what the role may do."""
+"""Checks of PostgreSQL itself: its version, its encoding, its locale, and the permissions of the role."""
 
 from typing import Final
 
@@ -56,7 +56,7 @@ async def check_server(connection: Connection) -> Finding:
 
 
 async def check_locale(connection: Connection, *, is_embedded: bool) -> Finding:
-    """Check whether PostgreSQL knows letters outside ASCII: whether it finds two words at the sides of a dash."""
+    """Check whether PostgreSQL knows letters outside ASCII: whether it finds two words around a dash."""
     row = await connection.fetchrow(
         """
         SELECT datctype AS ctype, (SELECT count(*) > 1 FROM ts_parse('default', 'é—é')) AS knows_letters

@@ -1,4 +1,4 @@
-"""The check of the disk: the free space of an embedded database, otherwise the size of the database."""
+"""The check of the disk: for an embedded database its free space, for another one the size of the database."""
 
 import shutil
 from pathlib import Path
@@ -14,7 +14,7 @@ _GIB: Final = 1 << 30
 
 
 async def check_disk(connection: Connection, data: Path | None) -> Finding:
-    """Check the space of the disk on which the data directory `data` is; None for a server elsewhere."""
+    """Check the free space of the disk with the data directory `data`; None for a server elsewhere."""
     size: int = await connection.fetchval("SELECT pg_database_size(current_database())")
     if data is None:
         message = f"The database has {size / _GIB:.1f} GiB. The free space of its server is not visible from here."
@@ -24,7 +24,7 @@ async def check_disk(connection: Connection, data: Path | None) -> Finding:
 
 
 def judge_space(*, free_bytes: int, total_bytes: int, size_bytes: int) -> Finding:
-    """Return the finding for a disk with so much free space."""
+    """Return the finding for a disk of these sizes."""
     message = (
         f"{free_bytes / _GIB:.1f} GiB of {total_bytes / _GIB:.1f} GiB are free; the database has"
         f" {size_bytes / _GIB:.1f} GiB."

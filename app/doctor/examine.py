@@ -65,7 +65,7 @@ def _index_of(found: list[Finding], check: str) -> int:
 
 
 async def _examine_database(settings: Settings, place: Place, clock: Clock) -> list[Finding]:
-    """Run the checks that need the database. If it cannot be used, the others are skipped."""
+    """Run the checks that need the database. If it cannot be used, return this fault, and the checks as skipped."""
     checks: dict[str, Check] = {
         "locale": lambda connection: check_locale(connection, is_embedded=place.data is not None),
         "permissions": check_permissions,
@@ -95,7 +95,7 @@ async def _examine_database(settings: Settings, place: Place, clock: Clock) -> l
 
 
 async def _run(name: str, check: Check, connection: Connection) -> Finding:
-    """Run a check. An error of PostgreSQL becomes a finding, because a table or a permission is missing."""
+    """Run a check. An error of PostgreSQL becomes a finding: usually a table or a permission is missing."""
     try:
         return await check(connection)
     except asyncpg.UndefinedTableError:
@@ -106,7 +106,7 @@ async def _run(name: str, check: Check, connection: Connection) -> Finding:
 
 
 async def _examine_models(settings: Settings) -> list[Finding]:
-    """Ask each model that the settings name once."""
+    """Check each language model that the settings name."""
     client = make_model(_patient(settings))
     if client is None:
         return [Finding("model", "note", "No model is configured: memories are quoted from the messages.")]

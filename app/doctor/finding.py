@@ -12,7 +12,7 @@ class Finding:
 
     Attributes:
         check: The name of the check.
-        state: `ok`; `note`, which is no fault but worth knowing; `fault`; or `skipped`, because another check failed.
+        state: `ok`; `note`: not a fault, but worth knowing; `fault`; or `skipped`, because another check failed.
         message: One or more sentences.
         advice: What to do about it; empty if nothing needs to be done.
 

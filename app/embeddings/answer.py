@@ -18,7 +18,7 @@ def read_embeddings(body: bytes, *, texts: int) -> Embeddings:
     answer = read_answer(body)
     vectors = [_read_vector(item) for item in _sort(answer.get("data"))]
     if len(vectors) != texts:
-        raise ModelError("the model server answers not one vector for each text", transient=False)
+        raise ModelError("the model server does not answer one vector for each text", transient=False)
     if len({len(vector) for vector in vectors}) > 1:
         raise ModelError("the model server answers vectors of several lengths", transient=False)
     usage = answer.get("usage")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 MAX_CHARS = 100_000
-"""The maximum number of characters of a request with several texts. Servers limit the tokens of a request."""
+"""The maximum number of characters of a request with several texts, because servers limit the tokens of a request."""
 
 
 def split_texts(texts: Sequence[str], *, max_texts: int, max_chars: int = MAX_CHARS) -> Iterator[Sequence[str]]:

@@ -13,10 +13,10 @@ from app.kit.llm.server import ModelServer
 MAX_ANSWER_MIB = 64
 
 _TOO_MUCH = (400, 413, 422)
-"""The statuses with which servers refuse too many texts, or too long ones."""
+"""The statuses with which servers refuse too many texts, or texts that are too long."""
 
 _MIN_CHARS = 256
-"""A text of so many characters is not shortened further."""
+"""A text of so many characters or fewer is not shortened further."""
 
 
 class EmbeddingClient:
@@ -27,7 +27,7 @@ class EmbeddingClient:
         name: The model's name on that server.
         api_key: Sent as a bearer token; None if the server requires none.
         dimension: The length of the vectors that the server is asked for; None for the model's own.
-        timeout_s: The maximum duration of a request with its retries, once it has a slot.
+        timeout_s: The maximum duration of a request with its retries, without the wait for a slot.
         batch_size: The maximum number of texts of a request.
         concurrency: The number of requests that run at once; further ones wait for a slot.
         max_attempts: The maximum number of attempts per request, including the first.

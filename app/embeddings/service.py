@@ -62,9 +62,10 @@ async def find_fault(connection: Connection, embedder: TextEmbedder) -> str | No
 
 
 async def check_at_start(database: Database, embedder: TextEmbedder, clock: Clock) -> None:
-    """Compare the configured model with the recorded one. Raises SettingsError if they differ.
+    """Compare the configured model with the recorded one, or record it if there is none.
 
-    If the model does not answer, a warning is logged: searches compare words until it does.
+    Raises SettingsError if they differ. If the model does not answer, a warning is logged: searches compare only words
+    until it answers.
     """
     try:
         async with asyncio.timeout(START_S):

@@ -1,4 +1,8 @@
-"""The operations on facts: people set and delete them, and everybody reads them."""
+"""Reads facts, and sets and deletes them for people; `tools.py` has the tools of the characters.
+
+A fact is a statement that a key has a value. It belongs to a scope: a chat, a user with one character, a user, or the
+tenant. For each key, the value of the nearest scope holds.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -41,7 +45,10 @@ async def list_values(db_session: DbSession, view: Viewpoint, key: str) -> list[
 
 
 async def set_in_chat(db_session: DbSession, ref: ChatRef, key: str, value: str, *, now: datetime) -> bool:
-    """Set a fact of a chat for a person; return whether no fact of the chat had the key. Raises ChatNotFound."""
+    """Set a fact of a chat for a person; return whether no fact of the chat itself had the key.
+
+    Raises ChatNotFound, TooManyKeys.
+    """
     head = await lock_head(db_session, ref)
     created = await set_in_scope(db_session, ScopeKey.of_chat(ref.tenant, ref.key), key, value, now=now)
     defer(db_session, LayerChanged(head, NAME))
@@ -51,8 +58,8 @@ async def set_in_chat(db_session: DbSession, ref: ChatRef, key: str, value: str,
 async def set_in_scope(db_session: DbSession, scope: ScopeKey, key: str, value: str, *, now: datetime) -> bool:
     """Set a fact of a scope for a person; return whether no fact of the scope had the key. Raises TooManyKeys.
 
-    The value that a person set last is stored again only if a tool has set another one since, even if that was taken
-    back: it must not hold when its reply returns.
+    If a person set the same value last, it is stored again only if a tool has set another value since and its reply was
+    taken back. If that reply returned, the tool's value would otherwise hold.
     """
     await lock_scope(db_session, scope)
     held = await reading.find_held(db_session, Viewpoint.of_scope(scope), KIND, key)
@@ -80,5 +87,5 @@ async def delete_in_scope(db_session: DbSession, scope: ScopeKey, key: str, *, n
 
 
 def say(key: str, value: str | None) -> Said:
-    """Return the statement that a key has a value, or none any more."""
+    """Return the statement that a key has a value; None states that it has no value any more."""
     return Said(KIND, key, value, count_tokens(word_fact(key, value)) if value else 0)

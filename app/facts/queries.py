@@ -1,4 +1,4 @@
-"""SQL of facts in contexts and documents."""
+"""SQL that selects facts for contexts, and as documents (texts that a search finds)."""
 
 from app.kit.owners import NO_LINE
 from app.knowledge.liveness import CHAT_ITSELF, OWNERS_OF_CHAT, TENANT_KEY, write_is_live, write_newest
@@ -32,7 +32,8 @@ NEWEST_OF_CURRENT = f"""
             ) AS named (name)
             WHERE u.known ? named.name),
         'global', (SELECT s.known -> 'fact' -> '' {_WIDE} = {TENANT_KEY}))::text"""  # noqa: S608
-"""What `NEWEST_OF_LINE` selects, for the current line: the facts of wide scopes are read from their caches."""
+"""Selects what `NEWEST_OF_LINE` selects, for the current line. It reads the facts of the user, its characters and the
+tenant from the column `scopes.known`, which caches them."""
 
 _SOLE_CHARACTER = """(
     SELECT min(p.value ->> 'name') FROM jsonb_array_elements(c.characters) AS p

@@ -34,7 +34,7 @@ class FactIn(RequestModel):
 
 
 class FactOut(BaseModel):
-    """A fact as it holds."""
+    """A fact with the value that holds."""
 
     id: UUID = Field(description="The id of the statement; each new value has another one.")
     key: str = Field(description="The key.")
@@ -44,7 +44,7 @@ class FactOut(BaseModel):
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=EDITED)
     sources: list[str] = Field(description=SOURCES)
-    created_at: datetime = Field(description="From when on it holds.")
+    created_at: datetime = Field(description="When the value was set or learnt.")
 
 
 class FactValueOut(BaseModel):
@@ -56,5 +56,5 @@ class FactValueOut(BaseModel):
     character: str | None = Field(description=CHARACTER)
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=EDITED)
-    created_at: datetime = Field(description="From when on it held.")
+    created_at: datetime = Field(description="When the value was set or learnt.")
     held_until: datetime | None = Field(description="When the next value of the same scope replaced it; null if none.")

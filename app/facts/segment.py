@@ -60,7 +60,7 @@ def _make_item(facts: Sequence[Known], at: int) -> Item:
 
 
 def _read(queried: str) -> Iterator[Known]:
-    """Return the statements that a subquery of `queries.py` has found."""
+    """Yield the statements in the result of a subquery of `queries.py`."""
     found = orjson.loads(queried)
     for rank, character, key, statement_id, content, tokens, learnt_us in found["rows"] or ():
         yield Known(rank, character, key, statement_id, content, tokens, "", False, learnt_us)

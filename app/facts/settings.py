@@ -19,5 +19,6 @@ class FactSettings(LayerSettings, PlacementSettings):
     )
     budget: Budget | None = Field(
         Budget(type="percent", value=10),
-        description="A token limit for the facts in the prompt, of which the newest are kept; null sets none.",
+        description="A token limit for the facts in the prompt. If they exceed it, the oldest are left out; null sets "
+        "no limit.",
     )

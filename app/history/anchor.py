@@ -1,6 +1,6 @@
 """Moves the anchor: reads the data for a decision, asks the layers for their coverage, and changes the head.
 
-The decisions themselves are in `cut.py`.
+`cut.py` makes the decisions, and explains the terms.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,10 +47,10 @@ async def cut_after_append(
     *,
     session_seq: int | None = None,
 ) -> Cut | None:
-    """Decide on a session's or a cold cut, without the new messages; then on a full or forced cut, with them.
+    """Decide on a session's cut or a cold cut, then on a full or forced cut; return the last cut made, or None.
 
-    `session_seq` is the seq of the message that begins a new session; None if none of the new messages does. Return
-    the last cut that was made, or None.
+    The new messages count only for the full or forced cut. `session_seq` is the seq of the message that begins a new
+    session; None if none of the new messages does.
     """
     head = advance.head
     cut = None
@@ -66,7 +66,7 @@ async def cut_after_append(
 async def cut_if_settled(
     db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], *, now: datetime
 ) -> Cut | None:
-    """Decide again on a waiting full cut or session's cut, after a job has ended; return the last cut, or None."""
+    """Decide again on a waiting full cut or session's cut, after `LayerChanged`; return the last cut, or None."""
     cut = None
     if head.cut_waits:
         head.cut_waits = False
@@ -84,8 +84,8 @@ async def cut_at_break(
 ) -> Cut | None:
     """Cut the history to `keep_messages` where a session ended; return the cut, or None.
 
-    The messages from `session_seq` on, those of the new session, do not count. If the layers do not cover the old text
-    yet, the missing work is scheduled, and the cut is decided on again when a job ends.
+    The messages from `session_seq` on, those of the new session, do not count. If the layers do not cover the old
+    messages yet, the missing work is scheduled, and the cut is decided on again at each `LayerChanged`.
     """
     decision = await _decide_session(db_session, head, session_seq, layers)
     match decision:
@@ -101,7 +101,7 @@ async def cut_at_break(
 
 
 def forget_break(head: Head, from_seq: int) -> None:
-    """Drop the waiting cut of a session that began at or after `from_seq`: its break was cut off."""
+    """Drop the waiting cut of a session if the next session began at or after `from_seq`: the break was cut off."""
     cursor = _cursor_of(head)
     if cursor.session_seq is not None and cursor.session_seq >= from_seq:
         _store_cursor(head, replace(cursor, session_seq=None))
@@ -112,9 +112,9 @@ async def settle_anchor(
 ) -> Cut | Skip | None:
     """Correct the anchor after messages were removed, hidden or un-hidden; return how it moved.
 
-    If too few messages are left after the anchor, it moves back until enough are sent. It also moves forward past
-    messages that scenes hide, so that the memories that cover them can enter the prompt. `by_scenes`: whether any of
-    the changed messages was hidden by scenes before the change, or is hidden by scenes now.
+    If too few messages are left after the anchor, the anchor moves back until enough are sent. It also moves forward
+    past messages that scenes hide, so that the memories that cover these messages can enter the prompt. `by_scenes` is
+    whether any of the changed messages was hidden by scenes before the change, or is hidden by scenes now.
     """
     wanted = Cut(head.anchor_seq, "rewind", head.history_messages)
     if wanted.left < head.settings.history.keep_messages and head.anchor_seq > LINE_FIRST_SEQ:
@@ -205,7 +205,7 @@ async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[Cover
 
 
 async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], from_seq: int) -> int:
-    """Return the newest edge up to which scenes hide everything from `from_seq` on; usually `from_seq` itself."""
+    """Return the newest edge up to which scenes hide all messages from `from_seq` on; usually `from_seq` itself."""
     in_sight_seq = await find_in_sight(db_session, head, from_seq)
     if in_sight_seq is None:
         return from_seq
@@ -216,7 +216,10 @@ async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[Cover
 async def _await(
     db_session: DbSession, head: Head, decision: Wait, layers: Sequence[CoveringLayer], now: datetime
 ) -> None:
-    """Schedule the coverage that a cut waits for; if a layer cannot make it, the next append decides again."""
+    """Store what a full cut waits for, and schedule missing coverage.
+
+    If a layer cannot make the coverage, the cut does not wait: the next append decides again.
+    """
     match decision:
         case AwaitCoverage(target):
             _wait(head, waits=await _request_coverage(db_session, head, target, layers, now))
@@ -261,7 +264,7 @@ async def _read_history(db_session: DbSession, head: Head, layers: Sequence[Cove
 async def _read_coverage(
     db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], target: int | None
 ) -> int | None:
-    """Return the seq up to which every layer covers the text; it can be after `target`.
+    """Return the last seq that every layer covers; it can be after `target`.
 
     None if no layer has to cover anything, or if there is no target.
     """

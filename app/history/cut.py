@@ -1,8 +1,10 @@
 """Decides when the history is cut, and where. Pure.
 
-A window that slides with every message changes the prompt's prefix every turn, so the provider could cache none of it.
-Instead, the history grows from its anchor for a while. It is then cut in one step, at an edge, and only when the layers
-cover the old text. A history of `max_messages` messages or more is cut even if they do not.
+The history is the messages that are sent word for word. The anchor is the seq at which it begins, and an edge is a seq
+at which it may begin after a cut. A window that slides with every message would change the prompt's prefix in every
+turn, and the provider could not cache it. Instead, the history grows from its anchor for a while. It is then cut in one
+step, at an edge, and only when the memory layers cover the messages before the edge. A history of `max_messages`
+messages or more is overdue: it is cut even if the layers do not cover them, unless a layer still searches for edges.
 
 `anchor.py` reads the data for a decision and applies the decision.
 """
@@ -35,7 +37,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class AwaitCoverage:
-    """A full cut to `target` waits until every layer covers the text before it."""
+    """A full cut or a session's cut to `target` waits until every layer covers the messages before it."""
 
     target: int
 
@@ -47,9 +49,9 @@ class AwaitEdge:
     A layer may add such an edge when its work ends.
 
     Attributes:
-        recheck_messages: How many messages the history needs before a cut at its first edge would leave
-            `keep_messages`. None if there is no edge after its beginning, or if the first such edge leaves enough
-            already. While the history is overdue, each append decides again anyway.
+        recheck_messages: The length of the history at which a cut at its first edge would leave `keep_messages`: an
+            append that reaches it decides again. None if there is no edge after the beginning of the history, or if the
+            first such edge leaves enough already. While the history is overdue, every append decides again.
 
     """
 
@@ -89,18 +91,18 @@ class CutCursor:
         return {"recheck": self.recheck_messages, "session": self.session_seq}
 
     def is_reached(self, messages: int) -> bool:
-        """Return whether a history of `messages` messages has an edge that leaves enough."""
+        """Return whether a history of `messages` messages has reached `recheck_messages`."""
         return self.recheck_messages is not None and messages >= self.recheck_messages
 
 
 @dataclass(frozen=True, slots=True)
 class CutRules:
-    """The settings that decide on the cut of a full history.
+    """The settings that decide on cuts.
 
     Attributes:
-        keep_messages: A cut leaves at least this many.
-        max_messages: With this many, a cut no longer waits.
-        layers_add_edges: Whether an edge can appear when a layer settles, not only with new messages.
+        keep_messages: A cut leaves at least this many messages.
+        max_messages: If the history has this many messages or more, a cut no longer waits.
+        layers_add_edges: Whether an edge can appear when a job of a layer ends, not only with new messages.
 
     """
 
@@ -122,7 +124,7 @@ class History:
         from_seq: The seq at which the history begins, usually the anchor. A cut goes to a later seq.
         sent: The messages, in seq order.
         edges: The seqs at which the history may begin after a cut, in any order.
-        uncounted: How many of the newest messages do not count towards `keep_messages`; a cut leaves them as well.
+        uncounted: How many of the newest messages do not count towards `keep_messages`; a cut leaves them in addition.
 
     """
 
@@ -139,12 +141,12 @@ class History:
         return target if target is not None and target > self.from_seq else None
 
     def find_covered_target(self, covered_seq: int | None) -> int | None:
-        """Return the target if the layers cover the text before it; `covered_seq` is as in `can_cut`."""
+        """Return the target if the layers cover the messages before it; `covered_seq` is as in `can_cut`."""
         return self.target if can_cut(self.target, covered_seq, self.from_seq) else None
 
     @property
     def recheck_messages(self) -> int | None:
-        """How many messages the history needs before a cut at its first edge would leave `keep_messages`.
+        """The length of the history at which a cut at its first edge would leave `keep_messages`.
 
         None if there is no edge after its beginning, or if the first such edge leaves enough already.
         """
@@ -171,7 +173,7 @@ def is_full(messages: int, *, keep: int, grow: int) -> bool:
 def is_decision_due(messages: int, rules: CutRules, cursor: CutCursor, *, waits: bool) -> bool:
     """Return whether an append decides on a cut of the full history; `messages` is its length after the append.
 
-    A cut that already waits is decided on again only if the history is overdue or has reached the cursor.
+    A cut that already waits is decided on again only if the history is overdue or has reached `recheck_messages`.
     """
     return not waits or rules.is_overdue(messages) or cursor.is_reached(messages)
 
@@ -259,9 +261,10 @@ def find_target(edges: Iterable[int], history: Sequence[Sent], keep: int) -> int
 
 
 def find_forced_target(edges: Iterable[int], history: Sequence[Sent], keep: int, anchor_seq: int) -> int | None:
-    """Return where a forced cut goes: the target if it is after the anchor, else the newest user message, else any.
+    """Return where a forced cut goes: the target if it is after the anchor, else the newest possible user message.
 
-    It leaves at least `keep` messages. None if there is no such message.
+    If there is neither, it is the newest possible message of any role. The cut leaves at least `keep` messages. Return
+    None if there is no such message.
     """
     target = find_target(edges, history, keep)
     if target is not None and target > anchor_seq:
@@ -277,9 +280,10 @@ def count_from(history: Sequence[Sent], seq: int) -> int:
 
 
 def can_cut(target: int | None, covered_seq: int | None, anchor_seq: int) -> bool:
-    """Return whether a full or cold cut to `target` is possible: it moves forward and the layers cover all before it.
+    """Return whether a cut to `target` is possible: it moves the anchor forward, and the layers cover all before it.
 
-    `covered_seq` is the last seq that every layer covers, or None if no layer has to.
+    `covered_seq` is the last seq that every layer covers, or None if no layer has to cover messages. A forced cut is
+    possible without it.
     """
     return target is not None and target > anchor_seq and (covered_seq is None or covered_seq >= target - 1)
 

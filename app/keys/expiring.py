@@ -7,7 +7,7 @@ Value = TypeVar("Value")
 
 
 class ExpiringCache(Generic[Value]):
-    """Values by name, each kept for `ttl_s` seconds. Holds at most `max_entries`; a new entry evicts the oldest."""
+    """Values by name, each valid for `ttl_s` seconds. If there are `max_entries`, a new entry evicts the oldest one."""
 
     def __init__(self, *, ttl_s: float, max_entries: int) -> None:
         self._ttl = timedelta(seconds=ttl_s)

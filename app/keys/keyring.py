@@ -33,10 +33,10 @@ OPEN_TTL_S: Final = 1.0
 MAX_ENTRIES: Final = 10_000
 
 SEEN_TTL_S: Final = 3_600.0
-"""For how long after a valid lookup a key is looked up before unknown keys."""
+"""For this long after a valid lookup, lookups of a key do not wait for lookups of unknown keys."""
 
 STRANGERS: Final = "?"
-"""The tenant whose share of connections lookups of unknown keys use; no tenant can have this name."""
+"""The name under which lookups of unknown keys share database connections with tenants; no tenant can have it."""
 
 _ENVIRONMENT = "environment"
 _ANY = "any"
@@ -92,7 +92,7 @@ class DatabaseKeyring:
         self._generation = 0
 
     async def identify(self, request: Request) -> Caller:
-        """Return the caller of `request`, and count the request.
+        """Return the caller of `request`, and count the request for the rate limit.
 
         Raises Unauthorized, RateLimited, or LoopbackOnly while no key exists.
         """
@@ -135,7 +135,7 @@ class DatabaseKeyring:
         return None
 
     async def _token_caller(self, text: str, request: Request) -> Caller | None:
-        """Return the caller of a token, or None. A token made without a key is invalid once a key exists.
+        """Return the caller of a token, or None. A token made without a key is invalid once a key is created.
 
         Raises Unauthorized if the token has expired, and what `_require_open` raises.
         """
@@ -164,7 +164,7 @@ class DatabaseKeyring:
         key = self._known.get(name, now)
         if key or self._unknown.get(name, now):
             return key
-        of = name, self._generation  # a lookup that began before a key was revoked here may still find it
+        of = name, self._generation  # a lookup that began before this process revoked a key may still find the key
         lookup = self._lookups.get(of)
         if lookup is None:
             # In a context of its own: the lookup goes on if the client of this request disconnects.
@@ -175,7 +175,7 @@ class DatabaseKeyring:
     async def _look_up(self, name: str, now: datetime) -> KnownKey | None:
         key: KnownKey | None = None
         generation = self._generation
-        # Keys that were valid within the last hour do not wait behind guesses.
+        # Keys that were valid within the last hour do not wait for lookups of guessed keys.
         share = None if name == _ENVIRONMENT or self._seen.get(name, now) else STRANGERS
         async with self._database.raw(share) as connection:
             if name == _ENVIRONMENT:
@@ -194,7 +194,7 @@ class DatabaseKeyring:
         return key
 
     async def _require_open(self, request: Request) -> None:
-        """Raise Unauthorized if a key exists, or LoopbackOnly if the request may come from another machine."""
+        """Raise Unauthorized if any key was ever created, or LoopbackOnly if the request may be another machine's."""
         if not await self._is_open():
             raise Unauthorized("Send `Authorization: Bearer <key>`.")
         peer = request.client.host if request.client else None

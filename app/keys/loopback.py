@@ -1,9 +1,9 @@
 """Checks whether a request comes from a user of this machine. Pure.
 
 While no key exists, every request that is accepted is trusted. So requests are rejected if they come from another
-machine (the peer's address), through a proxy (forwarding headers, or HTTP/1.0, which nginx uses by default, without
-such headers), or from a web page in a browser on this machine. The request of a page has the page's host in `Host`
-after DNS rebinding, or in `Origin` if it is cross-site.
+machine (the peer's address), through a proxy, or from a web page in a browser on this machine. A proxy is recognised by
+forwarding headers, or by HTTP/1.0, which nginx uses by default, without such headers. The request of a web page has the
+page's host in `Host` after DNS rebinding, or in `Origin` if it is cross-site.
 """
 
 import re
@@ -22,7 +22,7 @@ _FORWARDING = re.compile(
 """Headers that a reverse proxy, a load balancer or a CDN adds."""
 
 _CURRENT = "1.1"
-"""The version of HTTP that browsers, curl and HTTP libraries use. The server does not offer a later one."""
+"""The version of HTTP that browsers, curl and HTTP libraries use here, because the server offers no later one."""
 
 
 def sign_of_a_stranger(

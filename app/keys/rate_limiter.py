@@ -40,7 +40,7 @@ if allowed then full = full + interval end
 redis.call('SET', KEYS[1], string.format('%.6f', full), 'PX', math.ceil(burst * 1000) + 1000)
 return allowed and '0' or string.format('%.6f', wait)
 """
-"""`LocalBuckets.take` on Redis's own clock."""
+"""A Lua script that does what `LocalBuckets.take` does, by the clock of Redis."""
 
 
 class RateLimiter:
@@ -49,8 +49,8 @@ class RateLimiter:
     Args:
         clock: The service's clock, for the buckets of this process.
         key: The rate of each key; None for no limit.
-        token: The rate of each holder of tokens: all tokens of a key for one user or chat count together, so that a
-            new token brings no new requests. None for no limit.
+        token: The rate of each holder of tokens; None for no limit. All tokens of a key for the same user and chat
+            count together, so a new token does not permit more requests.
         redis_url: The Redis with the buckets that all processes share; None to use only buckets of this process.
 
     """
@@ -71,7 +71,7 @@ class RateLimiter:
         """Count a request of the caller. Raises RateLimited if it comes too early."""
         is_token = caller.user_id is not None or caller.chat_id is not None
         rate = self._token if is_token else self._key
-        if rate is None or (caller.key_id is None and not is_token):  # before the first key, on this machine
+        if rate is None or (caller.key_id is None and not is_token):  # without a key: only from this machine
             return
         wait_s = await self._take(_name_of(caller), rate)
         if wait_s > 0:
@@ -109,7 +109,7 @@ class RateLimiter:
         self._is_down = True
 
     def _note_answer(self, failures: int) -> None:
-        """Log that Redis answers again, unless a request failed since this one began with `failures`."""
+        """Log that Redis answers again. `failures` is the number when the request began: if it rose, log nothing."""
         if self._is_down and failures == self._failures:
             log.info("Redis is reachable again; the processes share their limits")
             self._is_down = False
@@ -129,6 +129,6 @@ class RateLimiter:
 
 
 def _name_of(caller: Caller) -> str:
-    """Return the name of the caller's bucket: a hash, because ids of users stay in PostgreSQL."""
+    """Return the name of the caller's bucket: a hash, so that Redis contains no ids of users."""
     parts = [caller.tenant, caller.key_id, caller.user_id, caller.chat_id]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

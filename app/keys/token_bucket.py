@@ -33,16 +33,16 @@ class Rate:
 
 
 class LocalBuckets:
-    """The buckets of many names. Holds at most `max_entries`; a new one evicts the one that was used first."""
+    """The buckets of many names, at most `max_entries`; a new bucket evicts the least recently used one."""
 
     def __init__(self, *, max_entries: int) -> None:
         self._max_entries = max_entries
         self._full_at_s: OrderedDict[str, float] = OrderedDict()
 
     def take(self, name: str, rate: Rate, now_s: float) -> float:
-        """Take one request from the bucket of `name`; return 0, or in how many seconds the bucket has one.
+        """Take one request from the bucket of `name` and return 0, or return in how many seconds the bucket has one.
 
-        After the clock was set back a bucket is at worst empty, so no request waits longer than an interval.
+        After the clock was set back, a bucket counts as empty at worst, so no request waits longer than `interval_s`.
         """
         full_at_s = max(now_s, min(self._full_at_s.get(name, now_s), now_s + rate.burst_s))
         wait_s = full_at_s + rate.interval_s - rate.burst_s - now_s
@@ -55,4 +55,4 @@ class LocalBuckets:
 
 
 _ROUNDING_S = 1e-6
-"""Times in seconds since 1970 have no more digits than this."""
+"""The precision of times in seconds since 1970 as floats is about this."""

@@ -225,7 +225,7 @@ async def test_keys_without_an_admin_are_noted(
     insert = "INSERT INTO keys (key_id, tenant, scopes, secret_hash, created_at) VALUES ($1, 't', $2, $3, now())"
     await raw.execute(insert, "k1", ["read"], b"\0" * 32)
     found = (await findings(fresh_database_url))["keys"]
-    assert (found.state, found.message) == ("note", "There are keys, but none with the scope admin.")
+    assert (found.state, found.message) == ("note", "No key with the scope admin is valid.")
     await raw.execute(insert, "k2", ["admin"], b"\1" * 32)
     assert (await findings(fresh_database_url))["keys"].state == "ok"
 
