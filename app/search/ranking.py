@@ -4,14 +4,17 @@ A text scores for each term of the query that it has, more for rare terms, and a
 semantics). If vectors were compared, a message scores half by its words and half by its meaning. A word that is similar
 to a term (trigrams, as in `pg_trgm`) counts in part, so that typos and inflected forms are found. A message gains from
 the message next to it: an answer often has no word of its question. Importance and recency only decide between texts
-that answer about equally well: as factors they would replace what is asked for by what is new.
+that answer about equally well. If a score were multiplied by them, new texts would come before texts that answer the
+query.
 """
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from app.passages.words import count_words, list_words, stem_likely
 
@@ -26,7 +29,7 @@ NEIGHBOUR_SHARE = 0.25
 """A message gets this share of the parts `text` and `vector` of its better neighbour, the message before or after."""
 
 VECTOR_SHARE = 0.5
-"""What the meaning counts of the score of a message, if vectors were compared; the words count the rest."""
+"""The share of the meaning in the score of a message, if vectors were compared. The words have the rest."""
 
 _SATURATION = 1.2
 _LENGTH = 0.5  # how much a long text is discounted, from 0 to 1
@@ -43,7 +46,7 @@ class Candidate:
         importance: From 0 to 1; None if it has none.
         last_seq: The last message that it is about; 0 if it is about no message of the line.
         recency: From 0 to 1; 1 is the newest message of its line.
-        spoken_in: Of a message: the id of its line, on which `last_seq` is its seq; otherwise None.
+        spoken_in: The id of the line if the text is a message, with `last_seq` as its seq there; None for other texts.
         similarity: Of a message: the cosine of its vector and that of the query; None if it has none.
 
     """
@@ -57,24 +60,34 @@ class Candidate:
     similarity: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(NamedTuple):
     """A text that answers a query.
 
     Attributes:
         source: Its source.
-        parts: What its words (`text`), its meaning (`vector`, if vectors were compared), its neighbours, its importance
-            and its recency add to the score.
+        score: The sum of the parts. The best words and the best meaning together give 1, before the other parts.
+        text: What its words add to the score.
+        vector: What its meaning adds; None if no vectors were compared.
+        neighbours: What the better one of its neighbours adds.
+        importance: What its importance adds.
+        recency: What its recency adds.
 
     """
 
     source: str
-    parts: Mapping[str, float]
+    score: float
+    text: float
+    vector: float | None
+    neighbours: float
+    importance: float
+    recency: float
 
     @property
-    def score(self) -> float:
-        """The sum of the parts; the best words and the best meaning give 1."""
-        return sum(self.parts.values())
+    def parts(self) -> dict[str, float]:
+        """The parts of the score by name; without `vector` if no vectors were compared."""
+        meaning = {} if self.vector is None else {"vector": self.vector}
+        bonuses = {"neighbours": self.neighbours, "importance": self.importance, "recency": self.recency}
+        return {"text": self.text, **meaning, **bonuses}
 
 
 def rank(
@@ -87,50 +100,55 @@ def rank(
 ) -> list[Scored]:
     """Return the candidates that have a term of the query, a similar word or a similar meaning, best first.
 
-    Vectors were compared if a candidate has a similarity. The most similar message gets VECTOR_SHARE for it, and one
-    with the similarity `lowest` gets nothing. Texts that are no messages have no vectors: what their meaning would get
-    depends on how much of the query they have, so that one frequent word does not outdo a message with the meaning.
+    Vectors were compared if a candidate has a similarity. The most similar message then gets VECTOR_SHARE, and one with
+    the similarity `lowest` gets nothing. Texts other than messages have no vectors, and new messages have none yet. Their
+    words count at least half, and the more of the query they have, the more: all of its terms count fully. So a text
+    with only one frequent word does not come before a message with a similar meaning.
 
     Args:
         terms: The terms of the query, each once.
         candidates: Texts with different sources.
         total: How many texts were searched, at least the number of candidates.
         stem: Returns the stem of a word in the language of the chat; None compares words as they are.
-        lowest: The lowest similarity of all messages that were compared; by default that of the candidates. The cosines
-            of some models differ little, so a score needs to know it.
+        lowest: A low similarity among the messages that were compared; by default the lowest one of the candidates. All
+            cosines of some models are close together, so similarities are scaled from the lowest to the highest one.
 
     """
     if stem is not None:
         terms = list(dict.fromkeys(map(stem, terms)))
     counts = [_count(one.text, terms, stem) for one in candidates]
     near = SimilarTerms(terms).find_near(set().union(*counts))
-    credits = [_credit(terms, one, near) for one in counts]
-    found = [sum(1 for credit in credits if term in credit.shares) for term in terms]
-    rarity = {term: math.log1p((total - count + 0.5) / (count + 0.5)) for term, count in zip(terms, found, strict=True)}
-    mean_words = sum(credit.words for credit in credits) / max(len(credits), 1) or 1.0
-    raw = [credit.weigh(rarity, mean_words) for credit in credits]
+    shares = [_find_shares(terms, one, near) for one in counts]
+    having = Counter(itertools.chain.from_iterable(shares))
+    rarity = {term: math.log1p((total - having[term] + 0.5) / (having[term] + 0.5)) for term in terms}
+    lengths = [sum(one.values()) for one in counts]
+    mean_words = sum(lengths) / max(len(lengths), 1) or 1.0
+    raw = [_weigh(one, rarity, words / mean_words) for one, words in zip(shares, lengths, strict=True)]
     best = max(raw, default=0.0) or 1.0
-    meant = _Meanings.of(candidates, lowest)
-    own = [
-        meant.weigh(value / best, one, credit.find_coverage(rarity))
-        for one, value, credit in zip(candidates, raw, credits, strict=True)
-    ]
+    span = _find_span(candidates, lowest)
+    if span is None:
+        own: list[tuple[float, float | None]] = [(value / best, None) for value in raw]
+    else:
+        own = [
+            _divide(value / best, one, share, rarity, span)
+            for one, value, share in zip(candidates, raw, shares, strict=True)
+        ]
     by_place = {
-        (one.spoken_in, one.last_seq): sum(parts.values())
-        for one, parts in zip(candidates, own, strict=True)
+        (one.spoken_in, one.last_seq): text + (vector or 0.0)
+        for one, (text, vector) in zip(candidates, own, strict=True)
         if one.spoken_in is not None
     }
     scored = [
-        Scored(one.source, _add_bonuses(parts, one, by_place))
-        for one, parts in zip(candidates, own, strict=True)
-        if parts["text"] > 0 or one.similarity is not None
+        (_add_bonuses(one, text, vector, by_place), one)
+        for one, (text, vector) in zip(candidates, own, strict=True)
+        if text > 0 or one.similarity is not None
     ]
-    places = {one.source: one.last_seq for one in candidates}
-    return sorted(scored, key=lambda one: (-one.score, -places[one.source], one.source))
+    scored.sort(key=lambda pair: (-pair[0].score, -pair[1].last_seq, pair[1].source))
+    return [one for one, _ in scored]
 
 
 def find_similarities(found: Iterable[tuple[str, float | None]]) -> dict[str, float]:
-    """Return the similarity by source; the highest one of a text that was found by several parts."""
+    """Return the similarity by source. A long text has a vector for each of its sections; the highest one counts."""
     similarities: dict[str, float] = {}
     for source, value in found:
         if value is not None:
@@ -144,50 +162,36 @@ def similarity(one: str, other: str) -> float:
     return len(mine & others) / len(mine | others)
 
 
-@dataclass(frozen=True, slots=True)
-class _Credit:
-    """What a text has of the terms.
-
-    Attributes:
-        words: The number of its words.
-        shares: By term, how often the text has it; a similar word counts in part.
-
-    """
-
-    words: int
-    shares: Mapping[str, float]
-
-    def weigh(self, rarity: Mapping[str, float], mean_words: float) -> float:
-        """Return what the terms add up to."""
-        room = _SATURATION * (1 - _LENGTH + _LENGTH * self.words / mean_words)
-        return sum(rarity[term] * count / (count + room) for term, count in self.shares.items())
-
-    def find_coverage(self, rarity: Mapping[str, float]) -> float:
-        """Return how much of the query the text has, from 0 to 1: the share of the rarity of all terms."""
-        having = sum(rarity[term] * min(share, 1.0) for term, share in self.shares.items())
-        return having / (sum(rarity.values()) or 1.0)
+def _weigh(shares: Mapping[str, float], rarity: Mapping[str, float], length: float) -> float:
+    """Return what the terms of a text add up to; `length` is 1 for a text with the mean number of words."""
+    room = _SATURATION * (1 - _LENGTH + _LENGTH * length)
+    weight = 0.0
+    for term, count in shares.items():
+        weight += rarity[term] * count / (count + room)
+    return weight
 
 
-@dataclass(frozen=True, slots=True)
-class _Meanings:
-    """The lowest and the highest similarity; None if no vectors were compared."""
+def _find_coverage(shares: Mapping[str, float], rarity: Mapping[str, float]) -> float:
+    """Return the rarity of the terms that a text has, divided by the rarity of all terms."""
+    having = sum(rarity[term] * min(share, 1.0) for term, share in shares.items())
+    return having / (sum(rarity.values()) or 1.0)
 
-    span: tuple[float, float] | None
 
-    @classmethod
-    def of(cls, candidates: Sequence[Candidate], lowest: float | None) -> "_Meanings":
-        known = [one.similarity for one in candidates if one.similarity is not None]
-        return cls((min(known if lowest is None else (*known, lowest)), max(known)) if known else None)
+def _find_span(candidates: Sequence[Candidate], lowest: float | None) -> tuple[float, float] | None:
+    """Return the lowest and the highest similarity; None if no vectors were compared."""
+    known = [one.similarity for one in candidates if one.similarity is not None]
+    return (min(known if lowest is None else (*known, lowest)), max(known)) if known else None
 
-    def weigh(self, text: float, one: Candidate, coverage: float) -> dict[str, float]:
-        """Return the parts of a score for the words and for the meaning; `text` and `coverage` are from 0 to 1."""
-        if self.span is None:
-            return {"text": text}
-        if one.spoken_in is None:
-            return {"text": (1 - VECTOR_SHARE + VECTOR_SHARE * coverage) * text, "vector": 0.0}
-        low, high = self.span
-        near = 0.0 if one.similarity is None else (one.similarity - low) / (high - low) if high > low else 1.0
-        return {"text": (1 - VECTOR_SHARE) * text, "vector": VECTOR_SHARE * near}
+
+def _divide(
+    text: float, one: Candidate, shares: Mapping[str, float], rarity: Mapping[str, float], span: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the parts of a score for the words and for the meaning; `text` is from 0 to 1."""
+    if one.spoken_in is None or one.similarity is None:
+        return (1 - VECTOR_SHARE + VECTOR_SHARE * _find_coverage(shares, rarity)) * text, 0.0
+    low, high = span
+    near = (one.similarity - low) / (high - low) if high > low else 1.0
+    return (1 - VECTOR_SHARE) * text, VECTOR_SHARE * near
 
 
 def edges_of(word: str) -> tuple[str, ...]:
@@ -231,11 +235,12 @@ class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
 
 
 def _count(text: str, terms: Sequence[str], stem: Callable[[str], str] | None) -> Mapping[str, int]:
-    """Return how often a text has each of its words, or the stems of those that may be a term."""
+    """Return how often a text has each of its words. With `stem`, words that begin like a term are counted as stems."""
     return count_words(text) if stem is None else Counter(stem_likely(list_words(text), terms, stem))
 
 
-def _credit(terms: Sequence[str], counts: Mapping[str, int], near: Near) -> _Credit:
+def _find_shares(terms: Sequence[str], counts: Mapping[str, int], near: Near) -> dict[str, float]:
+    """Return by term how often a text has it; a similar word counts in part."""
     shares: dict[str, float] = {}
     for term in terms:
         if term in counts:
@@ -244,7 +249,7 @@ def _credit(terms: Sequence[str], counts: Mapping[str, int], near: Near) -> _Cre
             share = max(likeness * counts.get(word, 0) for word, likeness in near[term])
             if share:
                 shares[term] = share
-    return _Credit(sum(counts.values()), shares)
+    return shares
 
 
 @lru_cache(maxsize=8_192)
@@ -254,12 +259,12 @@ def _trigrams(word: str) -> frozenset[str]:
 
 
 def _add_bonuses(
-    parts: Mapping[str, float], one: Candidate, by_place: Mapping[tuple[Hashable | None, int], float]
-) -> dict[str, float]:
-    before, after = ((one.spoken_in, one.last_seq + step) for step in (-1, 1))
-    return {
-        **parts,
-        "neighbours": NEIGHBOUR_SHARE * max(by_place.get(before, 0.0), by_place.get(after, 0.0)),
-        "importance": IMPORTANCE_BONUS * (one.importance or 0.0),
-        "recency": RECENCY_BONUS * min(one.recency, 1.0),
-    }
+    one: Candidate, text: float, vector: float | None, by_place: Mapping[tuple[Hashable | None, int], float]
+) -> Scored:
+    before = by_place.get((one.spoken_in, one.last_seq - 1), 0.0)
+    after = by_place.get((one.spoken_in, one.last_seq + 1), 0.0)
+    neighbours = NEIGHBOUR_SHARE * (before if before > after else after)
+    importance = IMPORTANCE_BONUS * (one.importance or 0.0)
+    recency = RECENCY_BONUS * (one.recency if one.recency < 1.0 else 1.0)
+    score = text + (vector or 0.0) + neighbours + importance + recency
+    return Scored(one.source, score, text, vector, neighbours, importance, recency)

@@ -187,6 +187,14 @@ def test_words_and_meaning_are_worth_the_same() -> None:
     assert (ranked["memory:1"]["text"], ranked["memory:1"]["vector"]) == (1, 0), "it has no vector"
 
 
+def test_a_message_without_a_vector_yet_counts_by_its_words() -> None:
+    fresh, noise = spoken(1, "The wifi code is Borealis.", None), spoken(3, "Our dog chewed my shoes.", 0.2)
+    ranked = rank(["borealis", "code"], [noise, fresh], total=9, lowest=0.1)
+    assert ranked[0].source == fresh.source
+    assert ranked[0].parts["text"] == 1
+    assert ranked[1].parts["vector"] == VECTOR_SHARE, "the nearest message, however far it is"
+
+
 def test_one_word_of_many_does_not_outdo_the_meaning() -> None:
     meaning, weak = spoken(1, "You never had wet feet.", 0.9), Candidate("memory:1", "I feel a stone lighter.")
     terms = ["feel", "ocean", "first"]
