@@ -14,6 +14,19 @@ A key that more messages have says little about what is searched.
 MOST_IN_INDEX = 500
 """How many messages of a line that the index has found are read: those with the most and the rarest keys."""
 
+MOST_NEAREST = 300
+"""How many vectors are considered, the nearest ones."""
+
+MOST_DEEP = 20_000
+"""Each of these limits in a deep search.
+
+The index and the vectors belong to the texts of a chat, and not to a line. So it can be that most of what they find is
+deleted, on another line, or not what a search is limited to. A search that has left out messages for one of the limits,
+and then has found fewer than ENOUGH, is repeated as a deep one.
+"""
+
+ENOUGH = 100
+
 # The cursor of `progress.py`. That of a fork has the key of the chat that it was copied from.
 _PROGRESS = f"""
     SELECT coalesce((i.cursor ->> 'seq')::int, 0) AS seq,
@@ -37,65 +50,84 @@ _CHANGED = f"""
 # Each key is looked up for itself, so its rarity in the chat is known before any message is read. Its rows come in the
 # order in which they are stored, so the last ones are the newest. The rarities of a message's keys are added up.
 _IN_INDEX = f"""
-        SELECT m.*, p.likelihood FROM (
-            SELECT found.message_id, found.digest, sum(found.rarity) AS likelihood FROM (
-                SELECT p.message_id, p.digest, p.number,
-                    wanted.share * ln(1 + c.message_count::float8 / p.messages_with) AS rarity
-                FROM (
-                    SELECT {HASH.format(chat_key="c.chat_key", key="k.key")} AS key, max({SHARE}) AS share
-                    FROM unnest({{keys}}::text[]) AS k (key) GROUP BY 1 {ONE_LOOKUP_EACH}) AS wanted
-                CROSS JOIN LATERAL (
-                    SELECT p.message_id, p.digest, row_number() OVER () AS number, count(*) OVER () AS messages_with
-                    FROM passages p
-                    WHERE (p.chat_key = c.chat_key) {NOT_BY_INDEX} AND p.keys @> ARRAY[wanted.key]) AS p
-                WHERE p.number > p.messages_with - {MOST_WITH_KEY}) AS found
-            GROUP BY found.message_id, found.digest
-            ORDER BY likelihood DESC, max(found.number) DESC LIMIT {{most_in_index}}) AS p
-        CROSS JOIN LATERAL (
+    SELECT c.chat_key, p.* FROM chats c CROSS JOIN LATERAL (
+        SELECT found.message_id, found.digest, sum(found.rarity) AS likelihood, bool_or(found.is_cut) AS is_cut FROM (
+            SELECT p.message_id, p.digest, p.number, p.messages_with > {{most_with_key}} AS is_cut,
+                wanted.share * ln(1 + c.message_count::float8 / p.messages_with) AS rarity
+            FROM (
+                SELECT {HASH.format(chat_key="c.chat_key", key="k.key")} AS key, max({SHARE}) AS share
+                FROM unnest({{keys}}::text[]) AS k (key) GROUP BY 1 {ONE_LOOKUP_EACH}) AS wanted
+            CROSS JOIN LATERAL (
+                SELECT p.message_id, p.digest, row_number() OVER () AS number, count(*) OVER () AS messages_with
+                FROM passages p
+                WHERE (p.chat_key = c.chat_key) {NOT_BY_INDEX} AND p.keys @> ARRAY[wanted.key]) AS p
+            WHERE p.number > p.messages_with - {{most_with_key}}) AS found
+        GROUP BY found.message_id, found.digest
+        ORDER BY likelihood DESC, max(found.number) DESC LIMIT {{most_in_index}}) AS p
+    WHERE {{which}}"""  # noqa: S608
+
+_FOUND_BY_INDEX = f"""
+        SELECT m.*, p.likelihood FROM in_index p CROSS JOIN LATERAL (
             SELECT * FROM messages
             WHERE chat_key = c.chat_key AND message_id = p.message_id AND line_id = c.line_id AND {{where}}
             {ONE_LOOKUP_EACH}) AS m
-        WHERE m.digest = p.digest AND m.seq <= i.seq AND m.seq <> ALL (i.changed)"""  # noqa: S608
+        WHERE p.chat_key = c.chat_key AND m.digest = p.digest AND m.seq <= i.seq
+            AND m.seq <> ALL (i.changed)"""  # noqa: S608
 
 
-def write_messages(keys: str, where: str, most: int, most_in_index: int = MOST_IN_INDEX) -> str:
-    """Return a query on the line's row `c` for its messages that have one of some keys, or are not in the index.
+def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_IN_INDEX) -> str:
+    """Return the query `in_index` of the texts that have one of some keys, for `write_messages`.
 
-    Its columns are those of `messages`, and `likelihood`: the sum of the rarities of the keys that a message has, or
-    NULL if it is not in the index. The rarity of a key is ln(1 + messages of the line / messages with the key), times
-    `keys.SHARE`.
+    Its columns are `chat_key`, `message_id`, `digest`, `likelihood` and `is_cut`. The likelihood is the sum of the
+    rarities of the keys that a text has. The rarity of a key is ln(1 + messages of the line / texts with the key),
+    times `keys.SHARE`. `is_cut` is true if a key of the text has more texts than are considered.
 
     Args:
+        which: A condition on rows `c` of `chats`: the lines that are searched, at most one of each chat.
         keys: The parameter with the keys, such as `$8`; they are made by `list_wanted`.
-        where: A condition on the columns of `messages`.
-        most: How many of the newest messages that are not in the index are read at most.
-        most_in_index: How many messages that the index has found are read at most, those with the most and the rarest
-            keys.
+        deep: The parameter that says whether the search is a deep one.
+        most_in_index: How many texts of a chat are considered at most, those with the most and the rarest keys.
 
     """
-    given = {"keys": keys, "where": where, "most": most, "most_in_index": most_in_index}
-    found = "\n        UNION ALL".join(part.format(**given) for part in (_NOT_IN_INDEX, _CHANGED, _IN_INDEX))
+    most_with_key = f"(CASE WHEN {deep}::boolean THEN {MOST_DEEP} ELSE {MOST_WITH_KEY} END)"
+    most = f"(CASE WHEN {deep}::boolean THEN {MOST_DEEP} ELSE {most_in_index} END)"
+    return _IN_INDEX.format(which=which, keys=keys, most_with_key=most_with_key, most_in_index=most)
+
+
+def write_messages(where: str, most: int) -> str:
+    """Return a query on the line's row `c` for the messages that `in_index` has found, or that are not in the index.
+
+    Its columns are those of `messages`, and `likelihood`, NULL if the message is not in the index.
+
+    Args:
+        where: A condition on the columns of `messages`.
+        most: How many of the newest messages that are not in the index are read at most.
+
+    """
+    parts = (_NOT_IN_INDEX, _CHANGED, _FOUND_BY_INDEX)
+    found = "\n        UNION ALL".join(part.format(where=where, most=most) for part in parts)
     return f"SELECT m.* FROM ({_PROGRESS}) AS i CROSS JOIN LATERAL ({found}) AS m"  # noqa: S608
 
 
-MOST_NEAREST = 300
-"""How many vectors are looked up at most, the nearest ones."""
+SAMPLED = 500
+"""The lowest similarity is that of this many vectors of each chat. To find that of all takes a third of the time."""
 
 NEAREST_COLUMNS = "chat_key, message_id, digest, similarity, lowest"
 
 _MODEL = "(SELECT model_id FROM embedding_models WHERE is_current AND name = {model})"
 
-_NEAREST = f"""
-    SELECT v.chat_key, v.message_id, v.digest, v.similarity, min(v.similarity) OVER () AS lowest FROM (
-        SELECT DISTINCT c.chat_key FROM chats c WHERE {{which}}
-    ) AS searched CROSS JOIN LATERAL (
-        SELECT chat_key, message_id, digest,
-            -(vector <#> (SELECT {{vector}}::text::halfvec))::float8 AS similarity
+_COMPARED = f"""
+        SELECT chat_key, message_id, digest, -(vector <#> (SELECT {{vector}}::text::halfvec))::float8 AS similarity
         FROM vectors
-        WHERE chat_key = searched.chat_key AND line_id = '{CHAT_WIDE}'
-            AND model_id = {_MODEL}
-        ORDER BY chat_key, line_id, model_id {ONE_LOOKUP_EACH}) AS v
-    ORDER BY v.similarity DESC LIMIT {MOST_NEAREST}"""  # noqa: S608
+        WHERE chat_key = searched.chat_key AND line_id = '{CHAT_WIDE}' AND model_id = {_MODEL}"""  # noqa: S608
+
+_NEAREST = f"""
+    WITH searched AS MATERIALIZED (SELECT DISTINCT c.chat_key FROM chats c WHERE {{which}})
+    SELECT v.chat_key, v.message_id, v.digest, v.similarity, (
+        SELECT min(v.similarity) FROM searched CROSS JOIN LATERAL (
+            {_COMPARED} ORDER BY chat_key, line_id, model_id LIMIT {SAMPLED}) AS v) AS lowest
+    FROM searched CROSS JOIN LATERAL ({_COMPARED} {ONE_LOOKUP_EACH}) AS v
+    ORDER BY v.similarity DESC LIMIT (CASE WHEN {{deep}}::boolean THEN {MOST_DEEP} ELSE {MOST_NEAREST} END)"""  # noqa: S608
 
 _SIMILARITY = f"""
     SELECT max(-(v.vector <#> (SELECT {{vector}}::text::halfvec)))::float8 AS similarity FROM vectors v
@@ -111,19 +143,20 @@ _NEAR = f"""
     WHERE nearest.chat_key = c.chat_key AND m.digest = nearest.digest"""  # noqa: S608
 
 
-def write_nearest(which: str, vector: str, model: str) -> str:
+def write_nearest(which: str, vector: str, model: str, deep: str) -> str:
     """Return the query of the vectors that are nearest to one; its columns are NEAREST_COLUMNS.
 
-    All vectors of the chats are compared. `similarity` is the cosine, `lowest` the lowest one of all. A text of several
-    parts can occur several times.
+    All vectors of the chats are compared. `similarity` is the cosine, and `lowest` the lowest one of SAMPLED vectors of
+    each chat. A text of several parts can occur several times.
 
     Args:
         which: A condition on rows `c` of `chats`: the chats that are searched.
         vector: The parameter with the vector, as text.
         model: The parameter with the name of its model.
+        deep: The parameter that says whether the search is a deep one.
 
     """
-    return _NEAREST.format(which=which, vector=vector, model=model)
+    return _NEAREST.format(which=which, vector=vector, model=model, deep=deep)
 
 
 def write_near_messages(where: str) -> str:

@@ -24,7 +24,7 @@ from app.passages.keys import list_wanted
 from app.passages.words import find_short_terms, find_terms, list_patterns
 from app.scenes.book import get_scene
 from app.search import queries
-from app.search.queries import QueryVector, Wanted
+from app.search.queries import QueryVector, Sources, Texts, Wanted
 from app.search.ranking import Candidate, Scored, find_similarities, rank
 from app.search.schemas import ChatSearchIn, SearchIn
 from app.search.service import statements_in_use
@@ -94,10 +94,10 @@ async def search_chat(
     line = (ref.key, chat.line_id)
     used = statements_in_use(with_vectors=meaning is not None)
     statement = used.own_of_chat if ref.only_chat else used.of_chat
-    rows: list[Row] = []
+    texts = Texts([])
     if terms or meaning:
-        rows += map(dict, await queries.look_up_in_chat(db_session.raw, statement, line, wanted, meaning))
-    return await _answer(db_session, rows, terms, stem, asked.limit, with_vectors=meaning is not None)
+        texts = await queries.look_up_in_chat(db_session.raw, statement, line, wanted, meaning)
+    return await _answer(db_session, texts, terms, stem, asked.limit, with_vectors=meaning is not None)
 
 
 async def search_user(
@@ -116,14 +116,12 @@ async def search_user(
     terms = [*find_terms(asked.query), *find_short_terms(asked.query)]
     wanted = _wanted(asked, terms, None, now)
     statement = statements_in_use(with_vectors=meaning is not None).of_user
-    rows: list[Row] = []
+    texts, wide = Texts([]), list[Row]()
     if terms or meaning:
-        found = await queries.look_up_of_user(db_session.raw, statement, user_key(tenant, user_id), wanted, meaning)
-        rows += map(dict, found)
-        rows += await _list_wide(
-            db_session, ScopeKey.of_user(tenant, user_id), asked, {row["source"] for row in rows}, now=now
-        )
-    return await _answer(db_session, rows, terms, None, asked.limit, with_vectors=meaning is not None)
+        texts = await queries.look_up_of_user(db_session.raw, statement, user_key(tenant, user_id), wanted, meaning)
+        found = {row["source"] for row in texts.rows}
+        wide = await _list_wide(db_session, ScopeKey.of_user(tenant, user_id), asked, found, now=now)
+    return await _answer(db_session, texts, terms, None, asked.limit, wide, with_vectors=meaning is not None)
 
 
 async def _list_wide(
@@ -143,8 +141,8 @@ async def _list_wide(
 
 
 def _row(source: str, text: str, importance: float | None = None) -> Row:
-    empty = dict.fromkeys(("role", "name", "similarity", "lowest", "chat_id", "chat_key", "line_id", "sent_at"))
-    places = {"number": source, "first_seq": 0, "last_seq": 0, "head_seq": 0, "texts": 0}
+    empty = dict.fromkeys(("role", "name", "similarity", "chat_id", "chat_key", "line_id"))
+    places = {"number": source, "first_seq": 0, "last_seq": 0, "head_seq": 0}
     return {**empty, **places, "source": source, "text": text, "importance": importance}
 
 
@@ -162,17 +160,25 @@ def _wanted(asked: SearchIn, terms: Sequence[str], stem: Stem, now: datetime) ->
 
 
 async def _answer(
-    db_session: DbSession, rows: Sequence[Row], terms: Sequence[str], stem: Stem, limit: int, *, with_vectors: bool
+    db_session: DbSession,
+    texts: Texts,
+    terms: Sequence[str],
+    stem: Stem,
+    limit: int,
+    wide: Sequence[Row] = (),
+    *,
+    with_vectors: bool,
 ) -> dict[str, Any]:
-    found = (await asyncio.to_thread(_rank, rows, terms, stem))[:limit]
+    found = (await asyncio.to_thread(_rank, texts, terms, stem, wide))[:limit]
     found = found[: count_fitting((len(one.row["text"].encode()) for one in found), MAX_PAGE_BYTES)]
     sources = await _list_sources(db_session, found)
     mode = "hybrid" if with_vectors else "text"
     return {"mode": mode, "hits": await asyncio.to_thread(_present, found, sources, terms, stem)}
 
 
-def _rank(rows: Sequence[Row], terms: Sequence[str], stem: Stem) -> list[_Found]:
-    """Return the texts that have a word of the query or a similar one, best first."""
+def _rank(texts: Texts, terms: Sequence[str], stem: Stem, wide: Sequence[Row] = ()) -> list[_Found]:
+    """Return the texts that answer a query, best first; `wide` are further texts, which are about no message."""
+    rows = [*map(dict, texts.rows), *wide]
     by_number = {str(row["number"]): row for row in _merge(rows)}
     most_chars = MOST_RANKED_CHARS // max(len(rows), 100)
     speakers_of = cache(lambda characters, user_name: name_speakers(orjson.loads(characters), user_name))
@@ -188,9 +194,7 @@ def _rank(rows: Sequence[Row], terms: Sequence[str], stem: Stem) -> list[_Found]
         )
         for number, row in by_number.items()
     ]
-    total = max((row["texts"] for row in rows), default=0) + sum(1 for row in rows if not row["texts"])
-    lowest = min((row["lowest"] for row in rows if row["lowest"] is not None), default=None)
-    ranked = rank(terms, candidates, total=total, stem=stem, lowest=lowest)
+    ranked = rank(terms, candidates, total=texts.total + len(wide), stem=stem, lowest=texts.lowest)
     return [_Found(by_number[one.source], one) for one in ranked]
 
 
@@ -210,25 +214,33 @@ def _word(row: Row, speakers_of: Callable[[str, str | None], Mapping[str, str]])
     return word_spoken(row["text"], row["role"], row["name"], speakers_of(row["characters"], row["user_name"]))
 
 
-async def _list_sources(db_session: DbSession, found: Sequence[_Found]) -> list[Sequence[str]]:
-    """Return the messages that each result comes from: of a memory, the first and the last one that taught it."""
+async def _list_sources(db_session: DbSession, found: Sequence[_Found]) -> list[Sources]:
+    """Return the sources of each result, and when its last message was sent.
+
+    A memory names the first and the last message that taught it, a fact all messages that taught it.
+    """
     ranges = [(at, *one.line, first, last) for at, one in enumerate(found) for first, last in one.ranges]
-    ids = await queries.list_source_ids(db_session.raw, [of for _, *of in ranges], MAX_SOURCES) if ranges else []
+    listed = await queries.list_sources(db_session.raw, [of for _, *of in ranges], MAX_SOURCES) if ranges else []
     messages: dict[int, list[str]] = {}
-    for (at, *_), of_range in zip(ranges, ids, strict=True):
-        messages.setdefault(at, []).extend(f"message:{message_id}" for message_id in of_range)
+    sent_at: dict[int, datetime | None] = {}
+    for (at, *_), of_range in zip(ranges, listed, strict=True):
+        messages.setdefault(at, []).extend(of_range.names)
+        sent_at[at] = of_range.sent_at
     facts: dict[tuple[UUID, UUID], list[UUID]] = {}
     for one in found:
         if one.kind == "fact" and one.row["chat_key"]:
             facts.setdefault(one.line, []).append(UUID(one.id))
     taught: dict[str, list[str]] = {}
     for line, statement_ids in facts.items():
-        listed = await list_sources_on_line(db_session, line, statement_ids)
-        taught |= {str(statement_id): sources for statement_id, sources in listed.items()}
-    return [taught.get(one.id, ()) if one.kind == "fact" else messages.get(at, ()) for at, one in enumerate(found)]
+        on_line = await list_sources_on_line(db_session, line, statement_ids)
+        taught |= {str(statement_id): sources for statement_id, sources in on_line.items()}
+    return [
+        Sources(taught.get(one.id, ()) if one.kind == "fact" else messages.get(at, ()), sent_at.get(at))
+        for at, one in enumerate(found)
+    ]
 
 
-def _present(found: Sequence[_Found], sources: Sequence[Sequence[str]], terms: Sequence[str], stem: Stem) -> list[Any]:
+def _present(found: Sequence[_Found], sources: Sequence[Sources], terms: Sequence[str], stem: Stem) -> list[Any]:
     return [
         {
             "kind": "recap" if one.kind == "scene" else one.kind,
@@ -238,10 +250,10 @@ def _present(found: Sequence[_Found], sources: Sequence[Sequence[str]], terms: S
             "snippet": make_snippet(one.row["text"], terms, stem),
             "score": one.scored.score,
             "parts": {"vector": 0.0, **one.scored.parts},
-            "sources": of,
+            "sources": of.names,
             "first_seq": one.row["first_seq"] or None,
             "last_seq": one.row["last_seq"] or None,
-            "sent_at": one.row["sent_at"],
+            "sent_at": of.sent_at,
         }
         for one, of in zip(found, sources, strict=True)
     ]

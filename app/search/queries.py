@@ -1,11 +1,9 @@
 """The SQL statement of a search: the texts of the layers, and messages, that may contain a word."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
-
-import asyncpg
 
 from app.kit.db import Connection
 from app.kit.planner import ONE_LOOKUP_EACH, WITH_HASH_TABLE
@@ -13,8 +11,11 @@ from app.knowledge.liveness import keep_to_chat
 from app.layers.documents import COLUMNS, Document, write_documents
 from app.layers.layer import Layer
 from app.passages.lookup import (
+    ENOUGH,
     MOST_IN_INDEX,
+    MOST_NEAREST,
     NEAREST_COLUMNS,
+    write_in_index,
     write_messages,
     write_near_messages,
     write_nearest,
@@ -58,9 +59,10 @@ _MESSAGES = """
         m.importance::float8, m.role, m.name, m.digest, m.likelihood, {similarity}
     FROM ({messages}) AS m"""
 
-# A text that may have a word is compared with the patterns, and not one that the index has found. Letters outside ASCII
-# are folded as `words.fold` folds the query, as far as SQL can.
-_LOWERED = """' ' || CASE WHEN {text}.likelihood IS NULL THEN CASE
+# A text that may have a word is compared with the patterns. A message that the index has found, by its words or by its
+# meaning, is not: if it has a word but is not in the index of words, it is among the texts a second time. Letters
+# outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
+_LOWERED = """' ' || CASE WHEN {text}.likelihood IS NULL AND {text}.similarity IS NULL THEN CASE
             WHEN octet_length({text}.text) = length({text}.text) THEN lower({text}.text)
             ELSE replace(replace(lower(normalize({text}.text, NFKC)), 'ß', 'ss'), 'ς', 'σ')
         END END"""
@@ -77,11 +79,15 @@ _TEXTS = """
         AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND (d.source <> ALL ($7::text[]) OR {is_listed})"""
 
 _LIKELY = """
-    WITH {nearest}texts AS MATERIALIZED ({texts}
+    WITH {nearest}in_index AS MATERIALIZED ({in_index}
+    ), texts AS MATERIALIZED ({texts}
     ), total AS (
         SELECT count(*) FILTER (WHERE role IS NULL) + (
             SELECT coalesce(sum(message_count), 0) FROM (SELECT DISTINCT chat_key, message_count FROM texts) AS chats
-        ) AS texts FROM texts
+        ) AS texts, NOT {deep}::boolean AND ((
+            count(likelihood) < {enough} AND EXISTS (
+                SELECT FROM in_index GROUP BY chat_key HAVING bool_or(is_cut) OR count(*) >= {most_in_index})
+        ){or_few_near}) AS is_cut FROM texts
     ), matches AS (
         SELECT t.number, t.last_seq, count(*) OVER (PARTITION BY p.pattern) AS found
         FROM texts t JOIN unnest({patterns}::text[]) AS p (pattern) ON strpos(t.lowered, p.pattern) > 0{unlisted}
@@ -92,19 +98,22 @@ _LIKELY = """
             UNION ALL SELECT number, last_seq, likelihood FROM texts WHERE likelihood IS NOT NULL
         ) AS found ORDER BY likelihood DESC, last_seq DESC, number DESC LIMIT {most}
     )
-    SELECT {columns}, role, name, {similarity}, total.texts{more} FROM texts CROSS JOIN total{own}
-    WHERE (number IN (SELECT number FROM likely)) {hashed}{or_near}{or_listed}"""
+    SELECT {columns}, role, name, {similarity}, total.texts, total.is_cut{more}
+    FROM total LEFT JOIN texts ON (number IN (SELECT number FROM likely)) {hashed}{or_near}{or_listed}{own}"""
 
 _OR_NEAR = """
         OR (texts.similarity IS NOT NULL AND (number IN (
             SELECT number FROM texts WHERE similarity IS NOT NULL ORDER BY similarity DESC LIMIT {most})) {hashed})"""
 
+_OR_FEW_NEAR = f"""
+            OR (count(similarity) < {ENOUGH} AND (SELECT count(*) FROM nearest) >= {MOST_NEAREST})"""  # noqa: S608 - of constants
+
 _NO_SIMILARITY = "NULL::float8 AS similarity, NULL::float8 AS lowest"
 _SIMILARITY = "coalesce(texts.similarity, own.similarity) AS similarity, (SELECT lowest FROM nearest LIMIT 1) AS lowest"
 
 # A text is in the list once, although the scope of a user is seen from each of the user's chats, and a memory by each
-# of a chat's characters. Without a character, all characters' texts count. The time of sending is read only for
-# the results, because it costs a lookup for each text; if the search is limited by it, it is read for all.
+# of a chat's characters. Without a character, all characters' texts count. The time of sending is read only if
+# the search is limited by it, because it costs a lookup for each text; `list_sources` reads it for the results.
 _EVERYWHERE = """
     SELECT row_number() OVER () AS number, f.*, {lowered} AS lowered FROM (
         (SELECT DISTINCT ON (place) {places}, d.*, NULL::text AS role, NULL::text AS name, NULL::bytea AS digest,
@@ -133,9 +142,7 @@ _EVERYWHERE = """
 
 _PLACES = "c.chat_id, c.chat_key, c.line_id, c.characters::text, c.user_name, c.head_seq, c.message_count"
 
-_FOUND = """number, chat_id, chat_key, line_id, characters, user_name, head_seq, (
-        SELECT m.sent_at FROM messages m WHERE m.chat_key = texts.chat_key AND m.line_id = texts.line_id
-            AND m.seq = texts.last_seq AND m.deleted_at IS NULL) AS sent_at"""
+_FOUND = "number, chat_id, chat_key, line_id, characters, user_name, head_seq"
 
 _NO_DOCUMENTS = f"SELECT {', '.join(f'NULL AS {column}' for column in Document._fields)} WHERE false"
 
@@ -225,8 +232,8 @@ class Statements(NamedTuple):
 def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
     """Return the statements of searches over the texts of these layers, and over messages.
 
-    With vectors, the last two parameters of each are a vector and its model, and messages with a similar meaning are
-    found, too.
+    The parameter after the keys says whether the search is a deep one (`passages.lookup.MOST_DEEP`). With vectors, two
+    parameters follow, a vector and its model, and messages with a similar meaning are found, too.
     """
     recall = _write_recall(write_documents(layers, _is_recalled) or _NO_DOCUMENTS, with_vectors=with_vectors)
     everywhere = write_documents(layers, _is_looked_up) or _NO_DOCUMENTS
@@ -248,7 +255,7 @@ def _write_recall(documents: str, *, with_vectors: bool) -> str:
     of_layers = f"""
         SELECT {COLUMNS}, NULL::text, NULL::text, NULL::bytea, NULL::float8, NULL::float8
         FROM ({documents}) AS of_layers"""  # noqa: S608
-    messages = _write_messages(_IS_RECALLED, 10, MAX_MESSAGES, with_vectors=with_vectors)
+    messages = _write_messages(_IS_RECALLED, MAX_MESSAGES, with_vectors=with_vectors)
     texts = _TEXTS.format(
         texts=f"{of_layers} UNION ALL {messages}",
         columns=COLUMNS,
@@ -256,46 +263,63 @@ def _write_recall(documents: str, *, with_vectors: bool) -> str:
         is_listed=_IS_LISTED.format(text="d"),
     )
     which = "c.chat_key = $1 AND c.line_id = $2"
-    return _write_likely(texts, "$8", MAX_CANDIDATES, which=which, vector=12 if with_vectors else None, listed=True)
+    places = _Places(8, 10, 12, with_vectors)
+    return _write_likely(texts, places, MAX_CANDIDATES, which=which, most_in_index=MOST_IN_INDEX, listed=True)
 
 
 def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int, *, with_vectors: bool) -> str:
     texts = _EVERYWHERE.format(
         documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
-        messages=_write_messages(_IS_LOOKED_UP, keys, MAX_MESSAGES_LOOKED_UP, most_in_index, with_vectors=with_vectors),
+        messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, with_vectors=with_vectors),
         places=_PLACES,
         lowered=_LOWERED.format(text="f"),
         columns=COLUMNS,
         which=which,
         one_lookup_each=ONE_LOOKUP_EACH,
     )
-    vector = keys + 1 if with_vectors else None
-    return _write_likely(texts, "$9", MAX_LOOKED_UP, which=which, vector=vector, more=f", {_FOUND}")
+    places = _Places(9, keys, keys + 1, with_vectors)
+    more = f", {_FOUND}"
+    return _write_likely(texts, places, MAX_LOOKED_UP, which=which, most_in_index=most_in_index, more=more)
 
 
-def _write_messages(where: str, keys: int, most: int, most_in_index: int = MOST_IN_INDEX, *, with_vectors: bool) -> str:
+def _write_messages(where: str, most: int, *, with_vectors: bool) -> str:
     """Return the query of messages on `c` and `q`: those with a word, with vectors also those of a similar meaning."""
-    found = _MESSAGES.format(messages=write_messages(f"${keys}", where, most, most_in_index), similarity="NULL::float8")
+    found = _MESSAGES.format(messages=write_messages(where, most), similarity="NULL::float8")
     if not with_vectors:
         return found
     near = _MESSAGES.format(messages=write_near_messages(where), similarity="m.similarity")
     return f"{found} UNION ALL {near}"
 
 
+class _Places(NamedTuple):
+    """The numbers of the parameters of a statement. With vectors, the vector and its model follow `deep`."""
+
+    patterns: int
+    keys: int
+    deep: int
+    with_vectors: bool
+
+
 def _write_likely(
-    texts: str, patterns: str, most: int, *, which: str, vector: int | None, more: str = "", listed: bool = False
+    texts: str, places: _Places, most: int, *, which: str, most_in_index: int, more: str = "", listed: bool = False
 ) -> str:
-    """Return the statement of the texts that are ranked; `vector` is the number of that parameter, the model's follows.
+    """Return the statement of the texts that are ranked.
 
     The similarity of a message that was found by its words is looked up, because it need not be among the nearest. With
     `listed`, it also returns all texts of some kinds.
     """
-    given = (f"${vector}", f"${vector + 1}") if vector else None
-    nearest = write_nearest(which, *given) if given else ""
+    deep = f"${places.deep}"
+    given = (f"${places.deep + 1}", f"${places.deep + 2}") if places.with_vectors else None
+    nearest = write_nearest(which, *given, deep) if given else ""
     own = f" LEFT JOIN LATERAL ({write_similarity('texts', *given)}) AS own ON true" if given else ""
     return _LIKELY.format(
         texts=texts,
-        patterns=patterns,
+        in_index=write_in_index(which, f"${places.keys}", deep, most_in_index),
+        deep=deep,
+        enough=ENOUGH,
+        most_in_index=most_in_index,
+        or_few_near=_OR_FEW_NEAR if given else "",
+        patterns=f"${places.patterns}",
         columns=COLUMNS,
         most=most,
         more=more,
@@ -316,19 +340,33 @@ class QueryVector(NamedTuple):
     model: str
 
 
+class Texts(NamedTuple):
+    """The texts that may answer a query, not ranked yet.
+
+    Attributes:
+        rows: Columns of `Document`, and `role`, `name` and `similarity`. `role` and `name` are those of a message,
+            otherwise None. `similarity` is the cosine, None of a text without a vector. A message that was found by its
+            words and by its meaning has two rows or more.
+        total: How many texts were searched.
+        lowest: A low cosine of the chat; None without vectors.
+
+    """
+
+    rows: Sequence[Mapping[str, Any]]
+    total: int = 0
+    lowest: float | None = None
+
+
 async def list_candidates(
     connection: Connection, statement: str, question: Question, meaning: QueryVector | None = None
-) -> list[asyncpg.Record]:
-    """Return the columns of `Document`, and `role`, `name`, `similarity`, `lowest`, `texts`, of texts that may answer.
+) -> Texts:
+    """Return the texts that may answer a question.
 
-    These are at most MAX_CANDIDATES texts that contain a pattern, and with the query's vector at most MAX_NEAR messages
-    with a similar meaning, which occur twice if they also contain a pattern. `role` and `name` are those of a message,
-    otherwise None; `similarity` is the cosine, None of a text without a vector; `lowest` is the lowest one of the chat;
-    `texts` is the number of texts that were searched. `meaning` is given if the statement is one with vectors.
-    In addition, all texts of the question's `kinds_listed` are returned.
+    These are at most MAX_CANDIDATES texts that contain a pattern, with the query's vector at most MAX_NEAR messages
+    with a similar meaning, and all texts of the question's `kinds_listed`. `meaning` is given if the statement is one
+    with vectors.
     """
-    return await connection.fetch(
-        statement,
+    given = (
         question.chat_key,
         question.line_id,
         question.character,
@@ -340,47 +378,70 @@ async def list_candidates(
         question.most_tokens,
         question.keys,
         question.kinds_listed,
-        *(meaning or ()),
     )
+    return await _search(connection, statement, given, meaning)
 
 
 async def look_up_in_chat(
     connection: Connection, statement: str, line: tuple[UUID, UUID], wanted: Wanted, meaning: QueryVector | None = None
-) -> list[asyncpg.Record]:
-    """Return at most MAX_LOOKED_UP texts of a line: what `list_candidates` returns, with their chat and `sent_at`."""
+) -> Texts:
+    """Return at most MAX_LOOKED_UP texts of a line: what `list_candidates` returns, with their chat."""
     chat_key, line_id = line
-    return await connection.fetch(
-        statement, chat_key, *wanted[2:], wanted.patterns, line_id, wanted.keys, *(meaning or ())
-    )
+    given = (chat_key, *wanted[2:], wanted.patterns, line_id, wanted.keys)
+    return await _search(connection, statement, given, meaning)
 
 
 async def look_up_of_user(
     connection: Connection, statement: str, user_key: UUID, wanted: Wanted, meaning: QueryVector | None = None
-) -> list[asyncpg.Record]:
+) -> Texts:
     """Return what `look_up_in_chat` returns, of the current lines of a user's chats that have `search.across_chats`."""
-    return await connection.fetch(statement, user_key, *wanted[2:], wanted.patterns, wanted.keys, *(meaning or ()))
+    return await _search(connection, statement, (user_key, *wanted[2:], wanted.patterns, wanted.keys), meaning)
 
 
-async def list_source_ids(connection: Connection, ranges: Sequence[Sequence[Any]], most: int) -> list[list[str]]:
-    """Return the ids of the messages of each range (chat's key, line's id, first and last seq), in their order.
+async def _search(connection: Connection, statement: str, given: Sequence[Any], meaning: QueryVector | None) -> Texts:
+    """Run a search, and repeat it as a deep one if its limits left out messages and it found few."""
+    rows: list[Any] = await connection.fetch(statement, *given, False, *(meaning or ()))
+    if rows[0]["is_cut"]:
+        rows = await connection.fetch(statement, *given, True, *(meaning or ()))
+    first = rows[0]
+    return Texts([row for row in rows if row["source"] is not None], first["texts"], first["lowest"])
 
-    Of a range of more than `most` messages, only the newest are returned.
+
+class Sources(NamedTuple):
+    """The messages that a text comes from.
+
+    Attributes:
+        names: Each as `message:<id>`, in their order.
+        sent_at: When the last one was sent; None if it is deleted, or if the text is about no message.
+
+    """
+
+    names: Sequence[str]
+    sent_at: datetime | None
+
+
+async def list_sources(connection: Connection, ranges: Sequence[Sequence[Any]], most: int) -> list[Sources]:
+    """Return the messages of each range (chat's key, line's id, first and last seq).
+
+    Of a range of more than `most` messages, only the newest are named.
     """
     rows = await connection.fetch(
         """
-        SELECT ARRAY(
-            SELECT message_id FROM (
-                SELECT m.message_id, m.seq FROM messages m
-                WHERE m.chat_key = r.chat_key AND m.line_id = r.line_id AND m.seq BETWEEN r.first_seq AND r.last_seq
-                    AND m.deleted_at IS NULL
-                ORDER BY m.seq DESC LIMIT $5) AS newest
-            ORDER BY seq) AS ids
+        SELECT coalesce(
+                array_agg('message:' || m.message_id ORDER BY m.seq) FILTER (WHERE m.seq IS NOT NULL), '{}') AS names,
+            max(m.sent_at) FILTER (WHERE m.seq = r.last_seq) AS sent_at
         FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::int[]) WITH ORDINALITY
-            AS r (chat_key, line_id, first_seq, last_seq, place) ORDER BY place""",
+            AS r (chat_key, line_id, first_seq, last_seq, place)
+        LEFT JOIN LATERAL (
+            SELECT message_id, seq, sent_at FROM messages
+            WHERE chat_key = r.chat_key AND line_id = r.line_id AND seq BETWEEN r.first_seq AND r.last_seq
+                AND deleted_at IS NULL
+            ORDER BY seq DESC LIMIT $5) AS m ON true
+        GROUP BY r.place, r.last_seq ORDER BY r.place""",
         *(list(column) for column in zip(*ranges, strict=True)),
         most,
     )
-    return [row["ids"] for row in rows]
+    return [Sources(row["names"], row["sent_at"]) for row in rows]
 
 
 async def list_message_ids(connection: Connection, line: tuple[UUID, UUID], seqs: Sequence[int]) -> dict[int, str]:

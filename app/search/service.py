@@ -4,7 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from app.chats.characters import word_spoken
@@ -20,6 +20,7 @@ from app.search.queries import (
     QueryVector,
     Question,
     Statements,
+    Texts,
     list_candidates,
     write_search,
 )
@@ -86,15 +87,13 @@ class Found(NamedTuple):
     """What a search found, not ranked yet.
 
     Attributes:
-        rows: Messages and texts, with the columns of `list_candidates`.
+        texts: Messages and texts of layers.
         known: Texts that are remembered.
-        total: How many texts were searched.
 
     """
 
-    rows: Sequence[Mapping[str, Any]]
+    texts: Texts
     known: Sequence[Document] = ()
-    total: int = 0
 
 
 async def search(
@@ -138,30 +137,29 @@ async def find(
     )
     used = statements_in_use(with_vectors=meaning is not None)
     statement = used.own_recall if line.only_chat else used.recall
-    rows: list[Any] = list(await list_candidates(connection, statement, question, meaning))
-    total = rows[0]["texts"] if rows else 0
+    texts = await list_candidates(connection, statement, question, meaning)
     if viewed is None:
-        return Found(rows, (), total)
+        return Found(texts)
     if known is None:
         kinds = frozenset(_kinds_remembered)
-        is_listed = [row["source"].partition(":")[0] in kinds for row in rows]
-        known = remember_texts(viewed, itertools.compress(rows, is_listed), now)
-        rows = [row for row, listed in zip(rows, is_listed, strict=True) if not listed]
+        is_listed = [row["source"].partition(":")[0] in kinds for row in texts.rows]
+        known = remember_texts(viewed, itertools.compress(texts.rows, is_listed), now)
+        texts = texts._replace(rows=[row for row, listed in zip(texts.rows, is_listed, strict=True) if not listed])
     else:
-        total += len(known.texts)
-    return Found(rows, known.find_likely(terms, MAX_LIKELY, left_out=frozenset(left_out)), total)
+        texts = texts._replace(total=texts.total + len(known.texts))
+    return Found(texts, known.find_likely(terms, MAX_LIKELY, left_out=frozenset(left_out)))
 
 
 async def rank_found(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
     """Return what `find` found, best first. Long texts are ranked in a thread."""
-    chars = sum(len(row["text"]) for row in found.rows) + sum(len(one.text) for one in found.known)
+    chars = sum(len(row["text"]) for row in found.texts.rows) + sum(len(one.text) for one in found.known)
     if chars <= MOST_CHARS_INLINE:
         return _rank(found, line, terms)
     return await asyncio.to_thread(_rank, found, line, terms)
 
 
 def _rank(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
-    rows = found.rows
+    rows = found.texts.rows
     texts = {row["source"]: (row, word_spoken(row["text"], row["role"], row["name"], line.speakers)) for row in rows}
     similarities = find_similarities((row["source"], row["similarity"]) for row in rows)
     candidates = [
@@ -179,7 +177,7 @@ def _rank(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
     candidates += [
         Candidate(one.source, one.text, one.importance, one.last_seq, line.place(one.last_seq)) for one in found.known
     ]
-    ranked = rank(terms, candidates, total=found.total, lowest=rows[0]["lowest"] if rows else None)
+    ranked = rank(terms, candidates, total=found.texts.total, lowest=found.texts.lowest)
     documents = {one.source: one for one in found.known} | {
         source: Document(source, text, row["first_seq"], row["last_seq"], row["category"])
         for source, (row, text) in texts.items()

@@ -149,6 +149,22 @@ async def test_an_edit_is_found_by_its_new_meaning(
 
 
 @pytest.mark.usefixtures("story")
+async def test_an_edit_is_found_by_its_words_before_it_has_a_vector(api: httpx.AsyncClient) -> None:
+    await edit(api, "m5", content="The password is Pumpernickel.")
+    assert await find_best(api, "Pumpernickel") == "m5"
+
+
+@pytest.mark.usefixtures("story")
+async def test_the_nearest_messages_of_a_limited_search_are_considered(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await append(api, [message(n, f"A vessel, day {n}.", sent_at="2030-01-01T00:00:00Z") for n in range(8, 408)])
+    await settle(dispatcher, clock)
+    early = (await search(api, "Which ferry?", before="2029-01-01T00:00:00Z"))["hits"]
+    assert early[0]["id"] == "m1"
+
+
+@pytest.mark.usefixtures("story")
 async def test_a_swipe_back_needs_no_new_vector(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedEmbeddings
 ) -> None:

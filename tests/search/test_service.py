@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from app.search.queries import Texts
 from app.search.service import MOST_CHARS_INLINE, Found, Searched, rank_found
 
 LINE = Searched(UUID(int=1), UUID(int=2), 100, None, {"user": "Mira"})
@@ -14,11 +15,9 @@ FIELDS = {"category": None, "importance": None, "first_seq": 1, "last_seq": 1, "
 @pytest.mark.parametrize("chars", [100, MOST_CHARS_INLINE])
 async def test_long_texts_let_other_requests_go_on(chars: int) -> None:
     texts = {"message:a": "the lantern, " * (chars // 13), "message:b": "the lamp, " * (chars // 10)}
-    rows = [
-        FIELDS | {"source": source, "text": text, "similarity": None, "lowest": None} for source, text in texts.items()
-    ]
+    rows = [FIELDS | {"source": source, "text": text, "similarity": None} for source, text in texts.items()]
     other = asyncio.create_task(asyncio.sleep(0))
-    hits = await rank_found(Found(rows, (), 2), LINE, ["lantern"])
+    hits = await rank_found(Found(Texts(rows, 2)), LINE, ["lantern"])
     assert other.done() == (chars == MOST_CHARS_INLINE)
     assert [hit.source for hit in hits] == ["message:a"]
     await other
