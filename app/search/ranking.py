@@ -101,9 +101,9 @@ def rank(
     """Return the candidates that have a term of the query, a similar word or a similar meaning, best first.
 
     Vectors were compared if a candidate has a similarity. The most similar message then gets VECTOR_SHARE, and one with
-    the similarity `lowest` gets nothing. Texts other than messages have no vectors, and new messages have none yet. Their
-    words count at least half, and the more of the query they have, the more: all of its terms count fully. So a text
-    with only one frequent word does not come before a message with a similar meaning.
+    the similarity `lowest` gets nothing. Texts other than messages have no vectors, and new messages have none yet.
+    Their words count at least half, and the more of the query they have, the more: all of its terms count fully. So a
+    text with only one frequent word does not come before a message with a similar meaning.
 
     Args:
         terms: The terms of the query, each once.
