@@ -19,7 +19,7 @@ from app.memories import queries
 from app.memories.errors import MemoryNotFound, MemoryOfCharacter
 from app.memories.memory import Memory
 from app.memories.queries import KIND, Choice
-from app.memories.remember import NAME, hash_content, keeping_of
+from app.memories.remember import NAME, hash_forgotten, keeping_of
 from app.memories.settings import MemorySettings
 from app.sessions.book import find_ids
 
@@ -181,7 +181,7 @@ async def forget_in_scope(db_session: DbSession, view: MemoryView, memory_id: UU
 async def say_forgotten(db_session: DbSession, scope: ScopeKey, memory: Memory) -> Said:
     """Return the statement that a memory is forgotten in a scope, with the hashes of all texts that it had there."""
     texts = {memory.content, *await queries.list_contents(db_session, scope, memory.memory_id)}
-    return Said(KIND, str(memory.memory_id), None, 0, more={"forgotten": sorted(hash_content(text) for text in texts)})
+    return Said(KIND, str(memory.memory_id), None, 0, more={"forgotten": hash_forgotten(texts)})
 
 
 async def list_sources(db_session: DbSession, view: MemoryView, memories: Sequence[Memory]) -> dict[UUID, list[str]]:

@@ -1,7 +1,7 @@
 """Stores sentences that were learnt from messages as memories, each of them once."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
@@ -66,12 +66,19 @@ class Remembered(NamedTuple):
     memory_id: UUID | None
 
 
+class _Forgotten(NamedTuple):
+    """The id of a forgotten memory. Another chat may still have the memory, so its id alone can be that of both."""
+
+    memory_id: UUID
+
+
 @dataclass(slots=True)
 class _Held:
     """A live memory that a new sentence is compared with."""
 
+    memory_id: UUID
     statement_id: UUID
-    known: Known[UUID]
+    known: Known[UUID | _Forgotten]
     learnt_at: datetime
     pinned: bool
 
@@ -82,6 +89,7 @@ async def remember(
     scope: ScopeKey,
     learnt: Sequence[LearntMemory],
     *,
+    character: str | None,
     settings: MemorySettings,
     at: datetime,
     now: datetime,
@@ -89,14 +97,15 @@ async def remember(
     """Store sentences that were learnt from messages of `head`'s line, which is the chat's current one and locked.
 
     Each sentence is compared with three things: the memories of the scope that the line sees as live and not in the
-    archive, the sentences before it, and the forgotten memories. The caller defers `LayerChanged`, which also writes
-    the head.
+    archive, the sentences before it, and the memories that were forgotten in the scope or in a nearer one. The caller
+    defers `LayerChanged`, which also writes the head.
 
     Args:
         db_session: Open unit of work.
         head: The line's head.
         scope: The scope of the memories.
         learnt: The sentences.
+        character: The character of the chat, whose scope may be nearer; None if that is not exactly one.
         settings: The chat's settings of memories.
         at: When they were learnt; the field `after` of each is added to it. A sentence does not replace the text of a
             memory that was learnt later.
@@ -104,24 +113,28 @@ async def remember(
 
     """
     await lock_scope(db_session, scope)
-    hashes, forgotten = await queries.list_forgotten(db_session, scope, head.line)
+    hashes, forgotten = await queries.list_forgotten(db_session, scope, head.line, character=character)
     held = await _list_held(db_session, head, scope, keeping_of(settings, now))
-    gone = [Known(memory_id, text) for memory_id, text in forgotten]
+    gone = [Known[UUID | _Forgotten](_Forgotten(memory_id), text) for memory_id, text in forgotten]
     found = []
     for one in learnt:
-        others = [*gone, *(each.known for each in held.values())]
+        others: list[Known[UUID | _Forgotten]] = [*gone, *(each.known for each in held.values())]
         verdict = compare(one.content, others, threshold=settings.dedupe_threshold)
-        former = held.get(verdict.id) if verdict.id else None
-        is_duplicate = former is not None and verdict.outcome == "duplicate"
-        if (verdict.id and former is None) or (not is_duplicate and hash_content(one.content) in hashes):
-            found.append(Remembered("forgotten", verdict.id))
+        if isinstance(verdict.id, _Forgotten):
+            found.append(Remembered("forgotten", verdict.id.memory_id))
+            continue
+        former = held[verdict.id] if verdict.id else None
+        is_duplicate = verdict.outcome == "duplicate"
+        texts = [one.content, *([former.known.content] if former else [])]
+        if not is_duplicate and any(hash_content(text) in hashes for text in texts):
+            found.append(Remembered("forgotten", None))
             continue
         if former and is_duplicate:
             if await teach_by_messages(db_session, head, scope, former.statement_id, one.sources, layer=NAME) is None:
-                del held[former.known.id]  # another chat has just taken it back
+                del held[former.memory_id]  # another chat has just taken it back
                 former = None
             else:
-                found.append(Remembered("duplicate", former.known.id))
+                found.append(Remembered("duplicate", former.memory_id))
                 continue
         found.append(await _store(db_session, head, scope, one, former, held, at + one.after))
     return found
@@ -139,7 +152,16 @@ def keeping_of(settings: MemorySettings, now: datetime) -> Keeping:
 
 def hash_content(content: str) -> bytes:
     """Return the hash of a text, the same for texts that differ only in case, white space and compatibility forms."""
-    return hashlib.sha256(fold(content).encode()).digest()[:16]
+    return _hash(fold(content))
+
+
+def hash_forgotten(contents: Iterable[str]) -> list[bytes]:
+    """Return the hashes of texts that are not learnt again; the database compares those of the texts as they are."""
+    return sorted({hashed for text in contents for hashed in (hash_content(text), _hash(text))})
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()[:16]
 
 
 async def _list_held(db_session: DbSession, head: Head, scope: ScopeKey, keeping: Keeping) -> dict[UUID, _Held]:
@@ -147,6 +169,7 @@ async def _list_held(db_session: DbSession, head: Head, scope: ScopeKey, keeping
     seen = await queries.list_seen(db_session, scope, head.line, keeping, Choice(archived=False))
     return {
         one.memory_id: _Held(
+            one.memory_id,
             one.statement_id,
             Known(one.memory_id, one.content, stays=one.origin == "person"),
             one.learnt_at,
@@ -167,7 +190,7 @@ async def _store(
 ) -> Remembered:
     """Insert a memory, or a new text of the memory `former`. If its present text was learnt later, that still holds."""
     statement_id = uuid7()
-    memory_id = former.known.id if former else statement_id
+    memory_id = former.memory_id if former else statement_id
     more = {"category": learnt.category, "importance": learnt.importance, "tags": list(learnt.tags)}
     if former:
         archived = await queries.find_archived(db_session, scope, memory_id)
@@ -189,5 +212,5 @@ async def _store(
     if former is None or former.learnt_at <= at:
         held.pop(memory_id, None)  # so that the newest is the last one
         pinned = former.pinned if former else False
-        held[memory_id] = _Held(statement_id, Known(memory_id, learnt.content), at, pinned)
+        held[memory_id] = _Held(memory_id, statement_id, Known(memory_id, learnt.content), at, pinned)
     return Remembered("supersedes" if former else "new", memory_id)
