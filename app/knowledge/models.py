@@ -31,7 +31,8 @@ class Statement(Table):
 
     The rest is of memories, whose `key` is the id of the memory. `pinned` and `archived` (null: as its strength has it)
     belong to the memory and are equal in all of its statements, so these two and `category`, `importance` and `tags`
-    are changed in place. `forgotten` is in a deletion: the hashes of the texts that are not learnt again, folded and as they are.
+    are changed in place. `forgotten` is in a deletion, and in a text by a person that replaces others: the hashes of
+    the texts that are not learnt again, folded and as they are.
     """
 
     __tablename__ = "statements"

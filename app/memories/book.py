@@ -131,8 +131,9 @@ async def change_in_scope(
 ) -> None:
     """Change a memory for a person, in the scope of the view. Raises MemoryNotFound, MemoryOfCharacter.
 
-    A new text is a new statement, which is live on all lines. The other fields are changed in all statements of the
-    memory. No statement is added for them, because it would make a learnt text live on all lines.
+    A new text is a new statement, which is live on all lines, and the former texts are not learnt again beside it. The
+    other fields are changed in all statements of the memory. No statement is added for them, because it would make a
+    learnt text live on all lines.
     """
     scope = view.viewpoint.scope
     await lock_scope(db_session, scope)
@@ -157,6 +158,9 @@ async def change_in_scope(
         raise_revision(db_session, scope)
     if not is_own or fields["content"] != memory.content:
         edited = memory.edited or memory.origin != "person"
+        texts = {memory.content, *await queries.list_contents(db_session, scope, memory_id)}
+        replaced = texts - {fields["content"]} if is_own else texts
+        fields["forgotten"] = hash_forgotten(replaced)
         await _set(db_session, scope, memory_id, fields, edited=edited, now=now)
 
 

@@ -165,6 +165,65 @@ async def test_what_a_nearer_scope_forgot_is_not_learnt_again(
     assert (await learn(TOMAS, "m3")).outcome == "new"
 
 
+@pytest.mark.parametrize("scope", ["chat", "user"])
+async def test_a_corrected_text_does_not_come_back(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock, scope: str
+) -> None:
+    await learn_wide(api, scope=scope)
+    await append(api, talk(1, 4))
+    under = CHAT if scope == "chat" else USER
+    found = await learn(TWO_CATS, "m1")
+    await change(api, found.memory_id, under=under, content=THREE_CATS)
+    for message_id in ("m1", "m3"):
+        clock.step(60)
+        again = await learn(TWO_CATS, message_id)
+        assert (again.outcome, again.memory_id) == ("duplicate", found.memory_id)
+    assert await listed(api) == {THREE_CATS}
+    assert await history(api, found.memory_id) == [THREE_CATS, TWO_CATS]
+    await cut_off(api, 2)
+    await soft_delete(api, "m1")
+    await append(api, talk(5, 6))
+    assert (await learn(TWO_CATS.upper(), "m5")).outcome == "duplicate"
+    assert await listed(api) == {THREE_CATS}
+    await cut_off(api, 1)
+    await append(api, talk(7, 8))
+    assert (await learn(TWO_CATS, "m7")).outcome == "forgotten"
+    assert await listed(api) == {THREE_CATS}
+
+
+async def test_what_a_chat_corrected_is_not_shown_again(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
+) -> None:
+    await learn_wide(api)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    found = await learn(TWO_CATS, "m1")
+    await change(api, found.memory_id, content=THREE_CATS)
+    await cut_off(api, 1)
+    await append(api, talk(3, 4))
+    assert (await learn(TWO_CATS, "m3")).outcome == "new"
+    assert await listed(api) == {THREE_CATS}
+    assert await listed(api, under="/v1/chats/d") == {TWO_CATS}
+
+
+@pytest.mark.parametrize("under", [CHAT, USER])
+async def test_what_a_person_archived_stays_there(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock, under: str
+) -> None:
+    await learn_wide(api)
+    await append(api, talk(1, 4))
+    found = await learn(TWO_CATS, "m1")
+    await change(api, found.memory_id, under=under, archived=True)
+    for message_id in ("m1", "m3"):
+        clock.step(60)
+        again = await learn(TWO_CATS, message_id)
+        assert (again.outcome, again.memory_id) == ("duplicate", found.memory_id)
+    assert await listed(api) == set()
+    assert await listed(api, archived=True) == {TWO_CATS}
+    await soft_delete(api, "m1")
+    assert await listed(api, archived=True) == {TWO_CATS}
+
+
 async def test_other_chats_keep_what_a_chat_forgot(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
     await learn_wide(api)
     await learn_wide(api, "d")
