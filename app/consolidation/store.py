@@ -76,7 +76,10 @@ async def store(db_session: DbSession, head: Head, due: Due, source: Source, dra
         ]
         if learnt:
             settings = MemorySettings.of(head.settings)
-            await remember(db_session, head, place.choose_scope(), learnt, settings=settings, at=at, now=now)
+            scope = place.choose_scope()
+            await remember(
+                db_session, head, scope, learnt, character=place.character, settings=settings, at=at, now=now
+            )
             record(db_session, head.line, MEMORIES)
 
 

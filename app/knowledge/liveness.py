@@ -183,6 +183,11 @@ def write_versions(owners: str, is_live: str, kind: str) -> str:
             AND s.kind = '{kind}' AND s.character = o.character AND {is_live} {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
 
 
+def write_hash(content: str) -> str:
+    """Return SQL for the hash of a text as it is; a forgotten memory has those of its texts."""
+    return f"substr(sha256(convert_to({content}, 'UTF8')), 1, 16)"
+
+
 def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: str | None = None) -> str:
     """Return the query of the most important memories that hold in each of `owners`.
 
@@ -194,12 +199,15 @@ def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: st
         is_live: SQL for whether the statement `s` is live (`write_is_live`).
         wanted: An SQL condition; if it is false, the query returns no rows.
         chat: SQL for the key of the chat that is read, if the scopes are those of a chat: what the chat itself says
-            about a memory of a wider scope decides.
+            about a memory of a wider scope decides, and texts that it forgot are left out.
 
     """
+    of_chat = f"s.owner_key = {chat} AND s.line_id = '{CHAT_WIDE}' AND s.character = '' AND s.kind = 'memory'"
     in_chat = f"""AND NOT (o.rank > 0 AND EXISTS (
-                SELECT FROM statements s WHERE s.owner_key = {chat} AND s.line_id = '{CHAT_WIDE}'
-                    AND s.character = '' AND s.kind = 'memory' AND s.key = i.key AND {is_live} {ONE_LOOKUP_EACH}))"""
+                SELECT FROM statements s WHERE {of_chat} AND s.key = i.key AND {is_live} {ONE_LOOKUP_EACH}))
+            AND (o.rank = 0 OR i.is_set OR {write_hash("i.content")} <> ALL (ARRAY(
+                SELECT unnest(s.forgotten) FROM statements s
+                WHERE {of_chat} AND s.forgotten IS NOT NULL AND {is_live})))"""  # noqa: S608
     return f"""
     SELECT o.rank, o.current_name AS character, n.key, n.statement_id, n.content, n.importance,
         {LEARNT_US.format("n")} AS learnt_us

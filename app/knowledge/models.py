@@ -33,8 +33,8 @@ class Statement(Table):
 
     The other columns are for memories, whose `key` is the id of the memory. `pinned` and `archived` (null: the memory's
     strength decides) belong to the memory and are equal in all of its statements. These two and `category`,
-    `importance` and `tags` can be changed in place. `forgotten` is set in a statement that deletes a memory: the hashes
-    of the texts that are not learnt again.
+    `importance` and `tags` can be changed in place. `forgotten` is set in a statement that deletes a memory, and in a
+    person's text that replaces others: the hashes of the texts that are not learnt again, folded and as they are.
     """
 
     __tablename__ = "statements"

@@ -22,7 +22,7 @@ from app.memories import queries
 from app.memories.errors import MemoryNotFound, MemoryOfCharacter
 from app.memories.memory import Memory
 from app.memories.queries import KIND, Choice
-from app.memories.remember import NAME, hash_content, keeping_of
+from app.memories.remember import NAME, hash_forgotten, keeping_of
 from app.memories.settings import MemorySettings
 from app.sessions.book import find_ids
 
@@ -134,8 +134,9 @@ async def change_in_scope(
 ) -> None:
     """Change a memory for a person, in the scope of the view. Raises MemoryNotFound, MemoryOfCharacter.
 
-    A new text is a new statement, which is live on all lines. The other fields are changed in all statements of the
-    memory. No statement is added for them, because it would make a learnt text live on all lines.
+    A new text is a new statement, which is live on all lines, and the former texts are not learnt again beside it. The
+    other fields are changed in all statements of the memory. No statement is added for them, because it would make a
+    learnt text live on all lines.
     """
     scope = view.viewpoint.scope
     await lock_scope(db_session, scope)
@@ -160,6 +161,9 @@ async def change_in_scope(
         raise_revision(db_session, scope)
     if not is_own or fields["content"] != memory.content:
         edited = memory.edited or memory.origin != "person"
+        texts = {memory.content, *await queries.list_contents(db_session, scope, memory_id)}
+        replaced = texts - {fields["content"]} if is_own else texts
+        fields["forgotten"] = hash_forgotten(replaced)
         await _set(db_session, scope, memory_id, fields, edited=edited, now=now)
 
 
@@ -184,7 +188,7 @@ async def forget_in_scope(db_session: DbSession, view: MemoryView, memory_id: UU
 async def say_forgotten(db_session: DbSession, scope: ScopeKey, memory: Memory) -> Said:
     """Return the statement that a memory is forgotten in a scope, with the hashes of all texts that it had there."""
     texts = {memory.content, *await queries.list_contents(db_session, scope, memory.memory_id)}
-    return Said(KIND, str(memory.memory_id), None, 0, more={"forgotten": sorted(hash_content(text) for text in texts)})
+    return Said(KIND, str(memory.memory_id), None, 0, more={"forgotten": hash_forgotten(texts)})
 
 
 async def list_sources(db_session: DbSession, view: MemoryView, memories: Sequence[Memory]) -> dict[UUID, list[str]]:

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from app.knowledge.known import fold
 
@@ -23,6 +23,15 @@ Id = TypeVar("Id", bound=Hashable)
 _SPACELESS = "々\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0e7f"  # vowel signs and accents, which \w does not match
 _WORD = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?:[^\W_{_SPACELESS}]|[{_MARKS}])+")
+_LETTERS = re.compile(rf"(?:[^\W\d_]|[{_MARKS}])+")
+_ENDS_SENTENCE = re.compile(r"[.!?…:\n]")
+
+# English and German write these with a capital, too. Another date is a correction, not another person.
+_DATE = re.compile(
+    r"january|february|march|april|may|june|july|august|september|october|november|december|januar|februar|märz|mai"
+    r"|juni|juli|oktober|dezember|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|sonnabend"
+)
 
 
 @dataclass(frozen=True)
@@ -46,9 +55,44 @@ class Known(Generic[Id]):
         return find_groups(self.content)
 
     @cached_property
+    def words(self) -> "Words":
+        """The words of its text."""
+        return Words.of(self.content)
+
+    @cached_property
     def folded(self) -> str:
         """Its text without the differences between duplicates."""
         return fold(self.content)
+
+
+class Words(NamedTuple):
+    """The words of a text in lower case, and those of them that seem to be names.
+
+    A word seems to be a name if it has a capital although it does not begin a sentence. In a text without small
+    letters, and in scripts that have none, no word does.
+    """
+
+    all: frozenset[str]
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> "Words":
+        """Return the words of a text."""
+        text = unicodedata.normalize("NFKC", text)
+        has_small = any(char.islower() for char in text)
+        words, names, end = set[str](), set[str](), None
+        for found in _LETTERS.finditer(text):
+            word = found[0].casefold()
+            begins = end is None or _ENDS_SENTENCE.search(text, end, found.start())
+            if has_small and not begins and len(word) > 1 and found[0][0].isupper() and not _DATE.fullmatch(word):
+                names.add(word)
+            words.add(word)
+            end = found.end()
+        return cls(frozenset(words), frozenset(names))
+
+    def differs(self, other: "Words") -> bool:
+        """Return whether each of two texts has a name that the other does not contain."""
+        return bool(self.names - other.all) and bool(other.names - self.all)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +117,20 @@ def compare(content: str, known: Sequence[Known[Id]], *, threshold: float = DEDU
 
     Statements are duplicates if they have the same characters, except for case, white space and compatibility forms.
     Otherwise the most similar one is superseded if its similarity is above `threshold`; of equal ones, the newest. A
-    statement that `stays` is not superseded: a text that differs from it becomes a new statement.
+    statement that `stays` is not superseded: a text that differs from it becomes a new statement. Nor is one with
+    another name: with “Eva” in place of “Ida”, a sentence is about somebody else. Other numbers are a correction.
     """
     written = fold(content)
     for other in reversed(known):
         if other.folded == written:
             return Verdict("duplicate", other.id, 1.0)
-    groups = find_groups(content)
+    groups, words = find_groups(content), Words.of(content)
     best: Verdict[Id] = Verdict("new", None, 0.0)
     for other in reversed(known):
         if other.stays:
             continue
         found = _share(groups, other.groups)
-        if found > max(threshold, best.similarity):
+        if found > max(threshold, best.similarity) and not words.differs(other.words):
             best = Verdict("supersedes", other.id, found)
     return best
 

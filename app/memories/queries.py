@@ -10,7 +10,14 @@ import asyncpg
 
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
-from app.knowledge.liveness import OWNER_GIVEN, OWNERS_OF_CHAT, keep_to_chat, write_is_live, write_versions
+from app.knowledge.liveness import (
+    OWNER_GIVEN,
+    OWNERS_OF_CHAT,
+    keep_to_chat,
+    write_hash,
+    write_is_live,
+    write_versions,
+)
 from app.knowledge.scopes import ScopeKey
 from app.memories.memory import Memory
 from app.memories.settings import MemorySettings
@@ -40,7 +47,8 @@ _COLUMNS = """key, statement_id, rank, current_name, content, category, importan
 def _write_judged(versions: str, *, of_character: str, half_life: str, most: str, floor: str) -> str:
     """Return the CTE `judged`: the memories that hold, and whether each of them is in the archive.
 
-    Of the versions of a memory, the newest one of the nearest scope holds. A memory is in the archive if a person put
+    Of the versions of a memory, the newest one of the nearest scope holds, unless it was learnt in a wider scope and a
+    person of the chat forgot or replaced this text. A memory is in the archive if a person put
     it there, or if it is too weak or not among the strongest, unless a person pinned it or brought it back.
     `half_life`, `most` and `floor` are SQL for the fields of `Keeping`.
     """
@@ -48,11 +56,14 @@ def _write_judged(versions: str, *, of_character: str, half_life: str, most: str
     WITH held AS (
         SELECT DISTINCT ON (v.key) v.* FROM ({versions}) AS v WHERE {of_character}
         ORDER BY v.key, v.rank, v.learnt_at DESC, v.statement_id DESC
+    ), gone AS (
+        SELECT unnest(h.forgotten) AS hash FROM held h WHERE h.rank = 0
     ), ordered AS (
         SELECT h.*, CASE WHEN h.importance > 0 THEN ln(h.importance) / ln(2::float8)
             + extract(epoch FROM h.learnt_at)::float8 / 86400 / {half_life}::float8
             ELSE {LEAST_ORDER_KEY:.0e} END AS order_key
-        FROM held h WHERE h.content IS NOT NULL
+        FROM held h WHERE h.content IS NOT NULL AND (h.rank = 0 OR h.is_set OR NOT EXISTS (SELECT FROM gone)
+            OR {write_hash("h.content")} NOT IN (SELECT g.hash FROM gone g))
     ), placed AS (
         SELECT o.*, row_number() OVER (ORDER BY o.archived IS TRUE, NOT (o.pinned OR o.archived IS FALSE),
             o.order_key DESC, o.key DESC) AS place
@@ -123,17 +134,32 @@ DOCUMENTS = f"""
 """The memories that the line sees and that are not in the archive. Their seqs are those of the messages of this line
 that taught them; 0 if another chat or a person did."""
 
+_AND_NEARER = f"""
+    SELECT o.* FROM ({OWNERS_OF_CHAT}) AS o WHERE o.rank < $3 AND (o.current_name IS NULL OR o.current_name = $7)
+    UNION ALL {OWNER_GIVEN}"""  # noqa: S608
+
 # If a memory is forgotten, no text that it ever had in the scope is shown, even if the text becomes live again.
 _LIST_FORGOTTEN = f"""
     WITH held AS (
-        SELECT DISTINCT ON (v.key) v.* FROM ({_VERSIONS_SEEN}) AS v
-        ORDER BY v.key, v.learnt_at DESC, v.statement_id DESC
+        SELECT DISTINCT ON (v.owner_key, v.line_id, v.character, v.key) v.*
+        FROM chats c CROSS JOIN LATERAL ({write_versions(_AND_NEARER, _ON_LINE, KIND)}) AS v
+        WHERE c.chat_key = $5 AND c.line_id = $6
+        ORDER BY v.owner_key, v.line_id, v.character, v.key, v.learnt_at DESC, v.statement_id DESC
     )
-    SELECT h.key, h.forgotten, ARRAY(
+    SELECT h.key, h.forgotten, CASE WHEN h.content IS NULL THEN ARRAY(
         SELECT s.content FROM statements s
         WHERE s.owner_key = h.owner_key AND s.line_id = h.line_id AND s.kind = '{KIND}' AND s.character = h.character
-            AND s.key = h.key AND s.content IS NOT NULL) AS contents
-    FROM held h WHERE h.content IS NULL"""  # noqa: S608
+            AND s.key = h.key AND s.content IS NOT NULL) END AS contents
+    FROM held h WHERE h.content IS NULL OR (h.rank = $3 AND h.forgotten IS NOT NULL)"""  # noqa: S608
+
+_LIST_SETTLED = f"""
+    SELECT s.key, s.statement_id, s.content FROM statements s
+    WHERE s.owner_key = $1 AND s.line_id = $2 AND s.kind = '{KIND}' AND s.character = $3 AND s.content IS NOT NULL
+        AND (s.archived OR EXISTS (
+            SELECT FROM statements p WHERE p.owner_key = s.owner_key AND p.line_id = s.line_id AND p.kind = s.kind
+                AND p.character = s.character AND p.key = s.key AND p.is_set
+                AND (p.learnt_at, p.statement_id) > (s.learnt_at, s.statement_id) {ONE_LOOKUP_EACH}))
+    ORDER BY s.learnt_at, s.statement_id"""  # noqa: S608
 
 _LIST_CONTENTS = f"""
     SELECT content FROM statements
@@ -223,15 +249,25 @@ async def list_seen(
 
 
 async def list_forgotten(
-    db_session: DbSession, scope: ScopeKey, line: Line
+    db_session: DbSession, scope: ScopeKey, line: Line, *, character: str | None
 ) -> tuple[frozenset[bytes], list[tuple[UUID, str]]]:
     """Return the memories that were forgotten in a scope, as a line sees it: hashes of texts, and (memory id, text).
 
-    A text that was deleted with its line is only among the hashes.
+    Those that were forgotten in the nearer scopes of the line and of the character count, too. A text that was deleted
+    with its line is only among the hashes, and so are the texts that persons replaced in the scope.
     """
-    rows = await db_session.raw.fetch(_LIST_FORGOTTEN, *_where(scope), *line)
+    rows = await db_session.raw.fetch(_LIST_FORGOTTEN, *_where(scope), *line, character)
     hashes = frozenset(one for row in rows for one in row["forgotten"] or ())
-    return hashes, [(UUID(row["key"]), content) for row in rows for content in row["contents"]]
+    return hashes, [(UUID(row["key"]), content) for row in rows for content in row["contents"] or ()]
+
+
+async def list_settled(db_session: DbSession, scope: ScopeKey) -> list[tuple[UUID, UUID, str]]:
+    """Return (memory id, statement id, text) of texts about which persons have decided, oldest first, live or not.
+
+    These are the texts of memories that a person put into the archive, and those that a person replaced.
+    """
+    rows = await db_session.raw.fetch(_LIST_SETTLED, scope.owner_key, scope.line_id, scope.character)
+    return [(UUID(row["key"]), row["statement_id"], row["content"]) for row in rows]
 
 
 async def list_contents(db_session: DbSession, scope: ScopeKey, memory_id: UUID) -> list[str]:

@@ -1,7 +1,7 @@
 """Stores sentences that were learnt from messages as memories, each of them once."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
@@ -54,10 +54,10 @@ class Remembered(NamedTuple):
     """The outcome for a sentence that was learnt.
 
     Attributes:
-        outcome: `new`: it became a new memory. `duplicate`: a memory already has this text, and gets its sources too.
+        outcome: `new`: it became a new memory. `duplicate`: a memory has or had this text, and gets its sources too.
             `supersedes`: it became the newest text of a known memory. `forgotten`: nothing was stored, because a memory
-            with this text was forgotten. `untaught`: nothing was stored, because the line no longer has any of the
-            sources.
+            with this text was forgotten, or a person replaced the text. `untaught`: nothing was stored, because the
+            line no longer has any of the sources.
         memory_id: The memory; None for `untaught`, and for `forgotten` if only the hash of its text is known.
 
     """
@@ -66,14 +66,69 @@ class Remembered(NamedTuple):
     memory_id: UUID | None
 
 
+class _Forgotten(NamedTuple):
+    """The verdict that a person does not want a sentence. The memory is None if only the hash of its text is known.
+
+    It is no plain id, because another chat may still have the memory.
+    """
+
+    memory_id: UUID | None
+
+
+class _Taught(NamedTuple):
+    """The verdict that a sentence only adds its sources to a statement."""
+
+    memory_id: UUID
+    statement_id: UUID
+
+
 @dataclass(slots=True)
 class _Held:
     """A live memory that a new sentence is compared with."""
 
+    memory_id: UUID
     statement_id: UUID
-    known: Known[UUID]
+    known: Known[UUID | _Forgotten]
     learnt_at: datetime
     pinned: bool
+
+
+@dataclass(slots=True)
+class _KnownMemories:
+    """What a new sentence is compared with.
+
+    Attributes:
+        held: The live memories, oldest first.
+        settled: The statements about whose texts persons have decided, by the folded text.
+        gone: The forgotten texts.
+        hashes: The hashes of the texts that persons forgot or replaced.
+
+    """
+
+    held: dict[UUID, _Held]
+    settled: dict[str, _Taught]
+    gone: Sequence[Known[UUID | _Forgotten]]
+    hashes: frozenset[bytes]
+
+    def compare(self, content: str, threshold: float) -> _Forgotten | _Taught | _Held | None:
+        """Return what becomes of a sentence; a `_Held` is the memory whose new text it is, None a new memory."""
+        verdict = compare(content, [*self.gone, *(one.known for one in self.held.values())], threshold=threshold)
+        if isinstance(verdict.id, _Forgotten):
+            return verdict.id
+        former = self.held[verdict.id] if verdict.id else None
+        if former and verdict.outcome == "duplicate":
+            return _Taught(former.memory_id, former.statement_id)
+        if settled := self.settled.get(fold(content)):
+            return settled
+        texts = [content, *([former.known.content] if former else [])]
+        return _Forgotten(None) if any(hash_content(text) in self.hashes for text in texts) else former
+
+    def drop(self, taught: _Taught) -> None:
+        """Leave out a statement that was deleted meanwhile."""
+        held = self.held.get(taught.memory_id)
+        if held and held.statement_id == taught.statement_id:
+            del self.held[taught.memory_id]
+        self.settled = {text: one for text, one in self.settled.items() if one != taught}
 
 
 async def remember(
@@ -82,21 +137,23 @@ async def remember(
     scope: ScopeKey,
     learnt: Sequence[LearntMemory],
     *,
+    character: str | None,
     settings: MemorySettings,
     at: datetime,
     now: datetime,
 ) -> list[Remembered]:
     """Store sentences that were learnt from messages of `head`'s line, which is the chat's current one and locked.
 
-    Each sentence is compared with three things: the memories of the scope that the line sees as live and not in the
-    archive, the sentences before it, and the forgotten memories. The caller defers `LayerChanged`, which also writes
-    the head.
+    Each sentence is compared with the memories of the scope that the line sees as live and not in the archive, the
+    sentences before it, the texts that persons replaced or put into the archive, and the memories that were forgotten
+    in the scope or in a nearer one. The caller defers `LayerChanged`, which also writes the head.
 
     Args:
         db_session: Open unit of work.
         head: The line's head.
         scope: The scope of the memories.
         learnt: The sentences.
+        character: The character of the chat, whose scope may be nearer; None if that is not exactly one.
         settings: The chat's settings of memories.
         at: When they were learnt; the field `after` of each is added to it. A sentence does not replace the text of a
             memory that was learnt later.
@@ -104,26 +161,22 @@ async def remember(
 
     """
     await lock_scope(db_session, scope)
-    hashes, forgotten = await queries.list_forgotten(db_session, scope, head.line)
-    held = await _list_held(db_session, head, scope, keeping_of(settings, now))
-    gone = [Known(memory_id, text) for memory_id, text in forgotten]
+    known = await _read_known(db_session, head, scope, character, keeping_of(settings, now))
     found = []
     for one in learnt:
-        others = [*gone, *(each.known for each in held.values())]
-        verdict = compare(one.content, others, threshold=settings.dedupe_threshold)
-        former = held.get(verdict.id) if verdict.id else None
-        is_duplicate = former is not None and verdict.outcome == "duplicate"
-        if (verdict.id and former is None) or (not is_duplicate and hash_content(one.content) in hashes):
-            found.append(Remembered("forgotten", verdict.id))
-            continue
-        if former and is_duplicate:
-            if await teach_by_messages(db_session, head, scope, former.statement_id, one.sources, layer=NAME) is None:
-                del held[former.known.id]  # another chat has just taken it back
-                former = None
-            else:
-                found.append(Remembered("duplicate", former.known.id))
-                continue
-        found.append(await _store(db_session, head, scope, one, former, held, at + one.after))
+        verdict = known.compare(one.content, settings.dedupe_threshold)
+        while isinstance(verdict, _Taught):
+            statement_id = verdict.statement_id
+            if await teach_by_messages(db_session, head, scope, statement_id, one.sources, layer=NAME) is not None:
+                break
+            known.drop(verdict)  # another chat has just taken it back
+            verdict = known.compare(one.content, settings.dedupe_threshold)
+        if isinstance(verdict, _Taught):
+            found.append(Remembered("duplicate", verdict.memory_id))
+        elif isinstance(verdict, _Forgotten):
+            found.append(Remembered("forgotten", verdict.memory_id))
+        else:
+            found.append(await _store(db_session, head, scope, one, verdict, known.held, at + one.after))
     return found
 
 
@@ -139,7 +192,30 @@ def keeping_of(settings: MemorySettings, now: datetime) -> Keeping:
 
 def hash_content(content: str) -> bytes:
     """Return the hash of a text, the same for texts that differ only in case, white space and compatibility forms."""
-    return hashlib.sha256(fold(content).encode()).digest()[:16]
+    return _hash(fold(content))
+
+
+def hash_forgotten(contents: Iterable[str]) -> list[bytes]:
+    """Return the hashes of texts that are not learnt again; the database compares those of the texts as they are."""
+    return sorted({hashed for text in contents for hashed in (hash_content(text), _hash(text))})
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()[:16]
+
+
+async def _read_known(
+    db_session: DbSession, head: Head, scope: ScopeKey, character: str | None, keeping: Keeping
+) -> _KnownMemories:
+    """Return what the sentences that a line teaches are compared with."""
+    hashes, forgotten = await queries.list_forgotten(db_session, scope, head.line, character=character)
+    settled = await queries.list_settled(db_session, scope)
+    return _KnownMemories(
+        await _list_held(db_session, head, scope, keeping),
+        {fold(content): _Taught(memory_id, statement_id) for memory_id, statement_id, content in settled},
+        [Known(_Forgotten(memory_id), content) for memory_id, content in forgotten],
+        hashes,
+    )
 
 
 async def _list_held(db_session: DbSession, head: Head, scope: ScopeKey, keeping: Keeping) -> dict[UUID, _Held]:
@@ -147,6 +223,7 @@ async def _list_held(db_session: DbSession, head: Head, scope: ScopeKey, keeping
     seen = await queries.list_seen(db_session, scope, head.line, keeping, Choice(archived=False))
     return {
         one.memory_id: _Held(
+            one.memory_id,
             one.statement_id,
             Known(one.memory_id, one.content, stays=one.origin == "person"),
             one.learnt_at,
@@ -167,7 +244,7 @@ async def _store(
 ) -> Remembered:
     """Insert a memory, or a new text of the memory `former`. If its present text was learnt later, that still holds."""
     statement_id = uuid7()
-    memory_id = former.known.id if former else statement_id
+    memory_id = former.memory_id if former else statement_id
     more = {"category": learnt.category, "importance": learnt.importance, "tags": list(learnt.tags)}
     if former:
         archived = await queries.find_archived(db_session, scope, memory_id)
@@ -189,5 +266,5 @@ async def _store(
     if former is None or former.learnt_at <= at:
         held.pop(memory_id, None)  # so that the newest is the last one
         pinned = former.pinned if former else False
-        held[memory_id] = _Held(statement_id, Known(memory_id, learnt.content), at, pinned)
+        held[memory_id] = _Held(memory_id, statement_id, Known(memory_id, learnt.content), at, pinned)
     return Remembered("supersedes" if former else "new", memory_id)

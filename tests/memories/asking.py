@@ -62,7 +62,9 @@ class Learner:
             learnt = LearntMemory(content, sources, **more)
             now = self._clock()
             at = now if at is None else at
-            (found,) = await remember(db_session, head, scope, [learnt], settings=settings, at=at, now=now)
+            (found,) = await remember(
+                db_session, head, scope, [learnt], character="Kai", settings=settings, at=at, now=now
+            )
             defer(db_session, LayerChanged(head, NAME))
         return found
 

@@ -121,6 +121,81 @@ def test_the_threshold_itself_is_not_the_same_memory() -> None:
     assert compare(CORRECTED, KNOWN, threshold=near - 1e-9).outcome == "supersedes"
 
 
+IDA = "My sister Ida was born in Bergen on March 3rd 1990, and she lives there."
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        (IDA, IDA.replace("Ida", "Eva").replace("1990", "1992")),
+        (FORMER, FORMER.replace("Ilse", "Ada")),
+        ("Моя сестра Ида родилась в Бергене и живёт там.", "Моя сестра Ева родилась в Бергене и живёт там."),
+    ],
+)
+def test_another_name_is_another_memory(former: str, now: str) -> None:
+    assert compare(now, [Known(1, former)], threshold=0.5).outcome == "new"
+    assert compare(former, [Known(1, now)], threshold=0.5).outcome == "new"
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        (IDA, IDA.replace("3rd 1990", "5th 1992")),
+        (IDA, IDA.replace("March", "May")),
+        (IDA, IDA.replace("Ida ", "")),
+        (IDA, f"Now I know: {IDA}"),
+        (IDA, IDA.replace("My sister Ida", "Ida, my sister,")),
+        (IDA, IDA.replace("Ida", "IDA").replace("3rd", "5th")),
+        (IDA.upper(), IDA.upper().replace("LIVES", "STAYS")),
+        (IDA, IDA.replace("My", "Our")),
+        ("小明住在上海的医院附近。", "小红住在上海的医院附近。"),
+    ],
+)
+def test_the_same_names_are_the_same_memory(former: str, now: str) -> None:
+    assert compare(now, [Known(1, former)], threshold=0.5).outcome == "supersedes"
+
+
+def slow_names(text: str) -> set[str]:
+    """The words with a capital that do not begin a sentence, one character after the other."""
+    if not any(char.islower() for char in text):
+        return set()
+    found, word, begins = set(), "", True
+    for char in f"{text} ":
+        if char.isalpha():
+            word += char
+            continue
+        if len(word) > 1 and word[0].isupper() and not begins and word != "March":
+            found.add(word.casefold())
+        begins = char in ".:" or (begins and not word)
+        word = ""
+    return found
+
+
+def slow_words(text: str) -> set[str]:
+    return {"".join(char if char.isalpha() else " " for char in part).strip() for part in text.casefold().split()}
+
+
+def slow_conflict(one: str, other: str) -> bool:
+    first, second = slow_names(one) - slow_words(other), slow_names(other) - slow_words(one)
+    return bool(first and second)
+
+
+named = st.lists(
+    st.sampled_from(["Ida", "Eva", "I", "March", "EVA", "ida", "has", "two", "cats.", "Cats", "and:", "小明"]),
+    max_size=6,
+).map(" ".join)
+
+
+@given(named, named)
+def test_names_are_compared_as_by_the_slow_rule(one: str, other: str) -> None:
+    verdict = compare(one, [Known(1, other)], threshold=0.2)
+    if one.casefold() == other.casefold():
+        assert verdict.outcome == "duplicate"
+        return
+    is_same = similarity(one, other) > 0.2 and not slow_conflict(one, other)
+    assert verdict.outcome == ("supersedes" if is_same else "new")
+
+
 statements = st.lists(st.sampled_from(["mira", "kai", "has", "two", "cats", "dogs", "小明"]), max_size=4).map(" ".join)
 
 

@@ -12,7 +12,7 @@ from tests.conftest import NOON, client_of
 from tests.facts.asking import CHAT, USER, begin, checkpoint, fork, learn_wide, restore
 from tests.memories.asking import Learner, change, delete, history, listed, memories, write
 from tests.memories.test_remember import THREE_CATS, TOMAS, TWO_CATS
-from tests.talk import Json, append, context, get, ok, put, soft_delete, talk
+from tests.talk import Json, append, context, cut_off, get, ok, put, soft_delete, talk
 
 DAY_S = 86_400
 KAI_OF_MIRA = f"{USER}/characters/Kai"
@@ -143,6 +143,112 @@ async def test_what_was_forgotten_is_not_learnt_again(api: httpx.AsyncClient, le
     await append(api, talk(3, 4))
     assert (await learn(f" {TWO_CATS.upper()}", "m4")).outcome == "forgotten"
     assert await listed(api) == set()
+
+
+@pytest.mark.parametrize(
+    ("scope", "under"), [("chat", CHAT), ("character", CHAT), ("character", KAI_OF_MIRA), ("user", CHAT)]
+)
+async def test_what_a_nearer_scope_forgot_is_not_learnt_again(
+    api: httpx.AsyncClient, learn: Learner, scope: str, under: str
+) -> None:
+    await begin(api, "d")
+    await learn_wide(api, scope=scope)
+    await append(api, talk(1, 2))
+    await learn(TWO_CATS, "m1")
+    (memory,) = await memories(api)
+    await delete(api, memory["id"], under=under)
+    await put(api, settings={"memories": {"learn_scope": "user"}}, status=200)
+    await cut_off(api, 1)
+    await append(api, talk(3, 4))
+    assert (await learn(f"{TWO_CATS} ", "m3")).outcome == "forgotten"
+    assert await listed(api) == await listed(api, under="/v1/chats/d") == set()
+    assert (await learn(TOMAS, "m3")).outcome == "new"
+
+
+@pytest.mark.parametrize("scope", ["chat", "user"])
+async def test_a_corrected_text_does_not_come_back(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock, scope: str
+) -> None:
+    await learn_wide(api, scope=scope)
+    await append(api, talk(1, 4))
+    under = CHAT if scope == "chat" else USER
+    found = await learn(TWO_CATS, "m1")
+    await change(api, found.memory_id, under=under, content=THREE_CATS)
+    for message_id in ("m1", "m3"):
+        clock.step(60)
+        again = await learn(TWO_CATS, message_id)
+        assert (again.outcome, again.memory_id) == ("duplicate", found.memory_id)
+    assert await listed(api) == {THREE_CATS}
+    assert await history(api, found.memory_id) == [THREE_CATS, TWO_CATS]
+    await cut_off(api, 2)
+    await soft_delete(api, "m1")
+    await append(api, talk(5, 6))
+    assert (await learn(TWO_CATS.upper(), "m5")).outcome == "duplicate"
+    assert await listed(api) == {THREE_CATS}
+    await cut_off(api, 1)
+    await append(api, talk(7, 8))
+    assert (await learn(TWO_CATS, "m7")).outcome == "forgotten"
+    assert await listed(api) == {THREE_CATS}
+
+
+async def test_what_a_chat_corrected_is_not_shown_again(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
+) -> None:
+    await learn_wide(api)
+    await begin(api, "d")
+    await append(api, talk(1, 2))
+    found = await learn(TWO_CATS, "m1")
+    await change(api, found.memory_id, content=THREE_CATS)
+    await cut_off(api, 1)
+    await append(api, talk(3, 4))
+    assert (await learn(TWO_CATS, "m3")).outcome == "new"
+    assert await listed(api) == {THREE_CATS}
+    assert await listed(api, under="/v1/chats/d") == {TWO_CATS}
+
+
+@pytest.mark.parametrize("under", [CHAT, USER])
+async def test_what_a_person_archived_stays_there(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock, under: str
+) -> None:
+    await learn_wide(api)
+    await append(api, talk(1, 4))
+    found = await learn(TWO_CATS, "m1")
+    await change(api, found.memory_id, under=under, archived=True)
+    for message_id in ("m1", "m3"):
+        clock.step(60)
+        again = await learn(TWO_CATS, message_id)
+        assert (again.outcome, again.memory_id) == ("duplicate", found.memory_id)
+    assert await listed(api) == set()
+    assert await listed(api, archived=True) == {TWO_CATS}
+    await soft_delete(api, "m1")
+    assert await listed(api, archived=True) == {TWO_CATS}
+
+
+async def test_other_chats_keep_what_a_chat_forgot(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+    await learn_wide(api)
+    await learn_wide(api, "d")
+    await append(api, talk(1, 2))
+    ok(await api.post("/v1/chats/d/messages", json={"messages": talk(1, 2)}), 201)
+    first = await learn(TWO_CATS, "m1", importance=0.8)
+    await delete(api, first.memory_id)
+    await cut_off(api, 1)
+    again = await learn(TWO_CATS, "m1", chat_id="d", importance=0.8)
+    assert (again.outcome, again.memory_id != first.memory_id) == ("new", True)
+    assert await listed(api) == set()
+    assert await listed(api, under="/v1/chats/d") == {TWO_CATS}
+    for chat_id, found in (("c", False), ("d", True)):
+        path = f"/v1/chats/{chat_id}"
+        shown = ok(await api.get(f"{path}/context", params={"recall": "auto", "query": TWO_CATS}), 200)
+        assert (TWO_CATS in str(shown["segments"])) is found
+        block = await api.get(f"{path}/blocks/facts")
+        assert (TWO_CATS in block.text) is found
+        hits = ok(await api.post(f"{path}/memories/search", json={"query": "cats"}), 200)["hits"]
+        assert (TWO_CATS in [one["text"] for one in hits]) is found
+    clock.step(60)
+    await append(api, talk(3, 4))
+    assert (await learn(THREE_CATS, "m3")).outcome == "forgotten"
+    await write(api, TWO_CATS, under=USER)
+    assert await listed(api) == {TWO_CATS}
 
 
 async def test_a_forgotten_memory_is_not_learnt_in_forks(api: httpx.AsyncClient, learn: Learner) -> None:

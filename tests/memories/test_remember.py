@@ -117,6 +117,16 @@ async def test_a_similar_one_holds_in_its_place(api: httpx.AsyncClient, learn: L
     assert await known(api) == {TWO_CATS}
 
 
+async def test_another_name_does_not_replace_a_memory(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    ida = "My sister Ida was born in Bergen on March 3rd 1990, and she lives there."
+    eva = ida.replace("Ida", "Eva").replace("1990", "1992")
+    await learn(ida, "m1")
+    assert (await learn(eva, "m3")).outcome == "new"
+    assert await known(api) == {ida, eva}
+
+
 async def test_the_threshold_is_a_setting(api: httpx.AsyncClient, learn: Learner) -> None:
     await begin(api, memories={"dedupe_threshold": 1})
     await append(api, talk(1, 4))
