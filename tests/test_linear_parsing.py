@@ -14,6 +14,7 @@ import pytest
 
 from app.consolidation.answers import parse_cut_off as parse_cut_off_learnt
 from app.consolidation.answers import profile_for
+from app.consolidation.certainty import tells_story
 from app.consolidation.extractive import learn
 from app.consolidation.importance import rate_message
 from app.consolidation.learnt import normalise_key
@@ -108,6 +109,7 @@ READERS: dict[str, Read] = {
     "send date": read_send_date,
     "consolidation": _learn,
     "importance": _rate,
+    "story": tells_story,
     "safe facts": lambda text: list(find_facts(Utterance(1, "user", "Kai", text[:8_000]))),
     "key of a fact": normalise_key,
     "learnt": _judged(profile_for((1, 2, 3))),

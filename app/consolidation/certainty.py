@@ -7,7 +7,8 @@ Japanese and Chinese.
 
 import re
 
-from app.summarising.sentences import Kind
+from app.summarising.judging.speech import count_letters, divide
+from app.summarising.sentences import Kind, count_words, split_sentences
 
 MOST_UNCERTAIN = 0.69
 """The highest importance of a quoted sentence that is not certain, too low for the block `facts`."""
@@ -64,6 +65,34 @@ _PROMISE = re.compile(
 _CLAUSE_END = re.compile(r"[.,!?;:…—–。！？、，]| - ")
 _VAGUE = re.compile(r"\b(?:it|they|them|these|those|this|him|her)\b", re.I)
 """A liking is not certain if its object is only a pronoun."""
+
+_LAST_ACTION = re.compile(r"(?<![*\w])\*([^\W\d_A-ZÀ-Þ][^*\n]*)\*[.!…]?[ \t]*$", re.M)
+"""An action at the end of a line, such as `*bows deeply*`. With a capital it can be a title, such as `*Dune*`."""
+_TITLE_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_SMALL_TITLE_WORD = re.compile(
+    r"an?|and|as|at|but|by|for|from|in|into|of|on|or|the|to|with|das|den?|del|der|des|di|die|du|el|en|et|las?|les?|los"
+    r"|und|y"
+)
+
+
+def tells_story(text: str) -> bool:
+    """Return whether a message narrates: it has an action such as `*bows*`, or speech and text outside of it.
+
+    Its "I" can then be a character. A single word or a title between quotation marks is no speech.
+    """
+    divided = divide(text)
+    if any(map(_is_speech, divided.speech)) and count_letters(divided.narration) > 0:
+        return True
+    if "*" not in text:
+        return False
+    return any(one.kind is Kind.ACTION for one in split_sentences(text)) or _LAST_ACTION.search(text) is not None
+
+
+def _is_speech(quotation: str) -> bool:
+    """Whether a quotation has several words and is not a title, whose words begin with capitals."""
+    words = _TITLE_WORD.findall(quotation)
+    is_title = all(word[0].isupper() or _SMALL_TITLE_WORD.fullmatch(word) for word in words)
+    return count_words(quotation) > 1 and not is_title
 
 
 def is_certain(said: str, kind: Kind) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from app.consolidation.certainty import MOST_UNCERTAIN, is_certain
+from app.consolidation.certainty import MOST_UNCERTAIN, is_certain, tells_story
 from app.consolidation.importance import find_category, rate_sentence
 from app.consolidation.learnt import MAX_CONTENT_CHARS, PROMOTION_IMPORTANCE, Learnt, shorten
 from app.consolidation.safe_facts import find_facts
@@ -97,9 +97,11 @@ def _quote(
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[Learnt]:
+    stories = {said.seq for said in part if tells_story(said.text)}
+
     def rate(excerpt: Excerpt) -> float:
         rated = given.get(excerpt.utterance.seq)
-        return _rate(excerpt) if rated is None else rated
+        return _rate(excerpt, in_story=excerpt.utterance.seq in stories) if rated is None else rated
 
     excerpts = extract_excerpts(
         part,
@@ -121,11 +123,14 @@ def _quote(
     ]
 
 
-def _rate(excerpt: Excerpt) -> float:
-    """Return the importance by the rules. Only certain sentences reach LEAST_IMPORTANCE, for the block `facts`."""
+def _rate(excerpt: Excerpt, *, in_story: bool) -> float:
+    """Return the importance by the rules.
+
+    Only certain sentences reach LEAST_IMPORTANCE, for the block `facts`, and none in a story.
+    """
     rating = rate_sentence(excerpt.said, excerpt.kind, excerpt.names)
     speaks = excerpt.utterance.role in ("user", "assistant")
-    if not speaks or not is_certain(excerpt.said, excerpt.kind):
+    if in_story or not speaks or not is_certain(excerpt.said, excerpt.kind):
         return min(rating, MOST_UNCERTAIN)
     return max(rating, LEAST_IMPORTANCE) if rating > PROMOTION_IMPORTANCE else rating
 

@@ -71,7 +71,7 @@ def find_facts(utterance: Utterance) -> Iterator[tuple[str, str]]:
         return
     sentences = [sentence for sentence in split_sentences(text) if sentence.kind is Kind.STATEMENT]
     spoken = ["".join(sentence.clauses) for sentence in sentences]
-    if any(map(_narrates, spoken)):
+    if _narrates(" ".join(spoken)):
         return
     for said in spoken:
         bare = said.strip(_QUOTES)

@@ -39,7 +39,9 @@ def facts(text: str, role: str = "user") -> list[tuple[str, str]]:
         ("Call me Later!", None),
         ("She said her name is Mira.", None),
         ('"My name is Anna," she lied.', None),
-        ('He looked up. "My name is Anna."', "Anna"),
+        ('"My name is Anna." She lied.', None),
+        ('"My name is Anna. I sell bread," she lied.', None),
+        ('He looked up. "My name is Anna."', None),
         ("我叫他快点来我们这里一起吃晚饭。", None),
     ],
 )
