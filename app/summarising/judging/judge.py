@@ -101,6 +101,7 @@ class Profile(Generic[Value]):
         may_shrink: Whether the text may be less than half as long as the former one.
         ends: Whether the text ends with the end of a sentence.
         min_letters: A shorter text about much material is refused.
+        find_form_fault: Returns a fault of an answer that can be read in spite of it; None if no answer has one.
 
     """
 
@@ -113,6 +114,7 @@ class Profile(Generic[Value]):
     ends: bool = False
     min_letters: int = 0
     read_cut_off: Callable[[str, Material], Value] | None = None
+    find_form_fault: Callable[[str], Refusal | None] | None = None
 
 
 def judge(
@@ -144,16 +146,16 @@ def judge(
     text = profile.text(value)
     if text is None or material.former in (value, text):
         return value
-    for fault in _find_faults(text, profile, material, rules, identify):
+    for fault in _find_faults(answer, text, profile, material, rules, identify):
         if not fault.once or fault not in refused:
             raise UnusableAnswer(fault.reason, fault.kind)
     return value
 
 
 def _find_faults(
-    text: str, profile: Profile[Value], material: Material, rules: str, identify: Identify
+    answer: str, text: str, profile: Profile[Value], material: Material, rules: str, identify: Identify
 ) -> Iterator[Refusal]:
-    """Yield the faults of `text`, the gravest first."""
+    """Yield the faults of `text`, the judged part of `answer`, the gravest first."""
     wished = material.wished
     finders: list[Callable[[], Refusal | None]] = [
         lambda: _find_remark(text, profile, material),
@@ -165,6 +167,7 @@ def _find_faults(
         lambda: None if wished or profile.may_shrink else _find_loss(text, material, identify),
         lambda: None if wished or profile.may_shrink else _find_shrinking(text, material.former),
         lambda: _find_unfinished(text) if profile.ends else None,
+        lambda: profile.find_form_fault(answer) if profile.find_form_fault else None,
     ]
     yield from (fault for find in finders if (fault := find()))
 

@@ -56,7 +56,12 @@ def load_wide(name: str) -> list[dict[str, Any]]:
     ]
 
 
-LOOKALIKES = load_wide("lookalikes")
+def without_headings(case: dict[str, Any]) -> dict[str, Any]:
+    """Return a case in which a recap without headings is refused once."""
+    return {**case, "refused": ["form"]} if case["prompt"] == "scene_recap" and "# " not in case["answer"] else case
+
+
+LOOKALIKES = list(map(without_headings, load_wide("lookalikes")))
 GOOD: list[dict[str, Any]] = [*load("good")["answers"], *LOOKALIKES]
 REFUSED: list[dict[str, Any]] = [*load("refused")["answers"], *load_wide("misbehaving")]
 
