@@ -1,6 +1,6 @@
 """The answers of a model that were refused while a work item was made. Pure."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import orjson
@@ -21,15 +21,17 @@ class Refusal:
     Attributes:
         kind: The fault.
         reason: One line that names the fault and does not quote the answer. People and the model read it.
+        once: Whether a good answer can have this fault, so that it is refused only once for a work item; not stored.
 
     """
 
     kind: RefusalKind
     reason: str
+    once: bool = field(default=False, compare=False)
 
     def to_json(self) -> str:
         """Return the refusal as a JSON object."""
-        return orjson.dumps(asdict(self)).decode()
+        return orjson.dumps({"kind": self.kind, "reason": self.reason}).decode()
 
 
 def read_refusals(text: str) -> tuple[Refusal, ...]:

@@ -176,8 +176,7 @@ def _judge(
         if profile.read_cut_off is None:
             raise UnusableAnswer("the model's answer was cut off")
         profile = replace(profile, read=profile.read_cut_off)
-    refused = frozenset(refusal.kind for refusal in refusals)
-    return judge(answer.text, profile, material, rules=request[0]["content"], refused=refused, identify=identify)
+    return judge(answer.text, profile, material, rules=request[0]["content"], refused=refusals, identify=identify)
 
 
 def _build(build: BuildRequest, budget_tokens: int, complaint: str | None) -> list[ChatMessage]:

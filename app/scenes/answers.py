@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from app.kit.refusals import Refusal
 from app.summarising.answer_text import (
     FENCE,
     UnusableAnswer,
@@ -162,7 +163,7 @@ def parse_recap(answer: str, *, former: str = "") -> str:
     if former and not parsed.threads and not parsed.state and leaves_former(parsed.outcomes, former):
         return former
     if not has_headings:
-        raise UnusableAnswer("the answer lacks the headings Outcomes, Threads and State")
+        raise UnusableAnswer(_NO_HEADINGS.reason)
     left = [part for part in _PARTS if leaves_former(getattr(parsed, part), former)]
     if former and left:
         former_parts = parse_scene_recap(former)
@@ -173,6 +174,14 @@ def parse_recap(answer: str, *, former: str = "") -> str:
     return text
 
 
+_NO_HEADINGS = Refusal("form", "the answer lacks the headings Outcomes, Threads and State", once=True)
+
+
+def _find_form_fault(answer: str) -> Refusal | None:
+    """Return a refusal if the recap of a scene has no headings; at the second time it is kept as outcomes."""
+    return None if _parse(answer)[1] else _NO_HEADINGS
+
+
 def _without_headings(recap: str) -> str:
     return "\n".join(line for line in recap.split("\n") if not line.startswith("# "))
 
@@ -181,6 +190,7 @@ SCENE_PROFILE = Profile(
     read=lambda answer, _material: parse_scene_recap(answer),
     text=lambda scene: "\n".join(filter(None, (scene.title, scene.outcomes, scene.threads, scene.state))),
     min_letters=10,
+    find_form_fault=_find_form_fault,
 )
 RECAP_PROFILE = Profile(
     read=lambda answer, material: parse_recap(answer, former=material.former), text=_without_headings, min_letters=10

@@ -127,6 +127,27 @@ async def test_a_summary_may_shrink_only_at_the_second_try(stage: Stage) -> None
     assert (await get(stage.api, "/summary"))["text"].endswith(short)
 
 
+async def test_a_summary_that_drops_the_former_text_is_quoted(stage: Stage) -> None:
+    await put(stage.api, settings=OWN_FOLDS)
+    former = (
+        "Mira found Kai's letter in the lamp room and understood why he had stayed. She forgave him, hesitantly, and "
+        "felt lighter for it. Kai admitted that he had let the lamp go out on the night her brother drowned. They "
+        "promised each other to sail to the islands in June, and Mira kept the brass compass that he gave her."
+    )
+    ok(await stage.api.put("/v1/chats/c/summary", json={"text": former, "keep": False}), 200)
+    await append(stage.api, talk(1, 21))
+    story = (
+        "He took a slow breath and looked out over the water. Someone stepped closer, fingers brushing a sleeve, and "
+        "for a long moment neither spoke. Then the world narrowed to the warmth of a mouth. When they parted she was "
+        "smiling, and the first stars had come out above the roofs of the town."
+    )
+    await stage.settle(lambda _request: story)
+    summary = await get(stage.api, "/summary")
+    assert (summary["origin"], len(stage.model.calls)) == ("extractive", 3)
+    assert "compass" in summary["text"]
+    assert "slow breath" not in summary["text"]
+
+
 async def test_refused_answers_are_kept_with_the_work(stage: Stage) -> None:
     await append(stage.api, talk(1, 8))
     stage.model.script(DECLINES, refuses(503))

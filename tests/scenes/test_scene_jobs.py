@@ -229,3 +229,27 @@ async def test_the_model_gets_the_users_name_and_the_language(
     assert 'Write the reason in this language: "de".' in looked
     assert 'the user, whose name is "Nell"' in told
     assert 'Write in this language: "de".' in told
+
+
+async def test_a_recap_without_headings_is_asked_for_again(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = telling()
+    model.script("They spoke of the lamps, and he promised to stay.")
+    path = await close_one(api)
+    await settle_rounds(dispatcher, clock)
+    assert calls(model)[:2] == ["scene", "scene"]
+    assert "lacks the headings Outcomes, Threads and State" in model.requests[1]["messages"][-1]["content"]
+    assert "promised to stay" not in (await get(api, path))["recap"]
+
+
+async def test_a_second_recap_without_headings_is_kept_as_outcomes(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    told = "They spoke of the lamps, and he promised to stay."
+    model.otherwise = telling()
+    model.script(told, told)
+    path = await close_one(api)
+    await settle_rounds(dispatcher, clock)
+    assert calls(model)[:3] == ["scene", "scene", "recap"]
+    assert (await get(api, path))["recap"] == f"# Outcomes\n{told}"

@@ -33,9 +33,10 @@ def find_declining(narration: str, *, first_person: bool, known: str = "", forme
     sentences = split_sentences(narration)
     if first_person and _only_refuses(sentences, known):
         return _DECLINED
+    is_whole = sum(1 for sentence in sentences if not _ADVICE.match(sentence)) == 1
     for sentence in sentences:
         said = sentence[:_MOST_CHARS]
-        declines = _is_notice(said, known, is_whole=len(sentences) == 1) or any(
+        declines = _is_notice(said, known, is_whole=is_whole) or any(
             words.declines(said, known, must_name_task=first_person) for words in _LANGUAGES
         )
         if declines and fold(sentence) not in former:
@@ -86,11 +87,19 @@ def _only_refuses(sentences: Sequence[str], known: str) -> bool:
 
 
 _THING = r"(?:content|response|message|output|text|prompt|request|answer)s?"
+_REASON = (
+    r"safety|security|filter\w*|polic(?:y|ies)|moderat\w+|guidelines|terms|standards|violat\w+|inappropriate|explicit"
+    r"|sexual\w*|nsfw|harmful|unsafe|sensitive|prohibited|disallowed|content"
+)
+_FILTERED = r"(?:filtered|blocked|removed|redacted|unavailable|hidden|censored|withheld|flagged|moderated)"
+_WHY_FILTERED = rf"\W+(?:by|due to|because|for|as|flagged)\b.{{0,60}}?\b(?:{_REASON})\b.{{0,60}}"
 _BLOCKED = re.compile(
-    rf"\W*(?:the )?{_THING} (?:was |has been |is |were )?"
-    r"(?:filtered|blocked|removed|redacted|unavailable|hidden|censored|withheld|flagged|moderated)\W*"
-    r"|\W*redacted\W*|.*\b(?:content_filter|prohibited_content)\b.*",
+    rf"\W*(?:(?:the|this|your|my) )?{_THING} (?:was |has been |is |were )?{_FILTERED}(?:{_WHY_FILTERED})?\W*"
+    rf"|\W*{_FILTERED}{_WHY_FILTERED}|\W*redacted\W*|.*\b(?:content_filter|prohibited_content)\b.*",
     re.I,
+)
+_ADVICE = re.compile(
+    r"\W*(?:please|kindly|try) (?:try|again|modify|revise|rephrase|adjust|edit|change|contact)\b", re.I
 )
 _ABOUT_REQUEST = re.compile(
     r"\W*(?:(?:however|unfortunately|sorry),? )?(?:the|this|that|your|it)\b (?:\w+ ){0,3}?"
@@ -107,7 +116,8 @@ _WHY = re.compile(
 def _is_notice(sentence: str, known: str, *, is_whole: bool) -> bool:
     """Return whether `sentence` says that a filter or a policy blocked the request, in words that are not in `known`.
 
-    A sentence such as "The message was removed." counts only if it is the whole answer (`is_whole`).
+    A sentence such as "The message was removed." counts only if it is the whole answer (`is_whole`): the rest of the
+    answer is at most advice to try again. A reason that it gives must be one of filters, such as safety or a policy.
     """
     if is_whole and _BLOCKED.fullmatch(sentence):
         return fold(sentence) not in known

@@ -2,8 +2,7 @@
 
 A doubtful answer is accepted if it could be a good one. A refused answer costs another call, and after three refused
 answers, or two in which the model declines, the text is made without the model. So the rules look for faults that good
-answers never have. Two rules, `shrunk` and `unfinished`, can also refuse a good answer; each refuses only once for a
-work item.
+answers never have. A fault that a good answer can have is marked `once`: it is refused only once for a work item.
 """
 
 import re
@@ -12,42 +11,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, Literal, TypeVar
 
-from app.kit.refusals import Refusal, RefusalKind
+from app.kit.refusals import Refusal
 from app.summarising.answer_text import UnusableAnswer, spoken
 from app.summarising.judging.declining import find_declining
 from app.summarising.judging.dialogue import invents_dialogue, is_script
 from app.summarising.judging.examples import find_copy
+from app.summarising.judging.foreign import Identify, are_alike, find_language_fault
 from app.summarising.judging.person import count_persons, is_about, without_reported_speech
 from app.summarising.judging.remarks import find_remark
 from app.summarising.judging.repetition import find_repetition
 from app.summarising.judging.retention import share_kept
-from app.summarising.judging.scripts import find_script_fault, select_main_script
 from app.summarising.judging.speech import Divided, begins_with_action, count_letters, divide, fold
 
 Value = TypeVar("Value")
 
-Identify = Callable[[str], str | None]
-"""text → the ISO 639 code of its language, or None if that is uncertain."""
-
-MIN_LANGUAGE_LETTERS = 200
-"""Languages are compared only if both texts have at least this many letters."""
-
-_ONCE: frozenset[RefusalKind] = frozenset({"shrunk", "unfinished"})
 _MIN_FORMER_CHARS = 300
 _MIN_UNFINISHED_CHARS = 200
 _MOST_REMARK_CHARS = 2_000
 _MUCH_MATERIAL_LETTERS = 1_000
 _LEAST_KEPT_SHARE = 0.2
-_MIN_VOTE_LETTERS = 80
-_MOST_VOTES = 40
-_ALIKE = (
-    *(frozenset(alike) for alike in (("da", "no", "nb", "nn", "sv"), ("hr", "bs", "sr", "sl"), ("id", "ms", "jv"))),
-    *(frozenset(alike) for alike in (("cs", "sk"), ("pt", "gl", "es"), ("ca", "es", "oc", "an"), ("nl", "af", "fy"))),
-    *(frozenset(alike) for alike in (("bg", "mk", "ru"), ("uk", "be", "ru"), ("hi", "ne", "mr"), ("de", "lb"))),
-    *(frozenset(alike) for alike in (("zh", "yue", "wuu"), ("az", "tr", "tk"), ("it", "vec", "lij"), ("en", "pcm"))),
-)
-"""Languages that are confused easily; an answer in one of them is accepted for any other of its group."""
-
+_LEAST_SHARE_OF_SHORTER = 0.1
+"""Of a text that is less than half as long, which has room for fewer words."""
 _UNFINISHED = re.compile(r"[\w,;:(–—-]$")
 _STOPS = re.compile(r"[.!?。！？]")
 _THINKING = re.compile(
@@ -117,6 +101,7 @@ class Profile(Generic[Value]):
         may_shrink: Whether the text may be less than half as long as the former one.
         ends: Whether the text ends with the end of a sentence.
         min_letters: A shorter text about much material is refused.
+        find_form_fault: Returns a fault of an answer that can be read in spite of it; None if no answer has one.
 
     """
 
@@ -129,6 +114,7 @@ class Profile(Generic[Value]):
     ends: bool = False
     min_letters: int = 0
     read_cut_off: Callable[[str, Material], Value] | None = None
+    find_form_fault: Callable[[str], Refusal | None] | None = None
 
 
 def judge(
@@ -137,7 +123,7 @@ def judge(
     material: Material,
     *,
     rules: str = "",
-    refused: Collection[RefusalKind] = (),
+    refused: Collection[Refusal] = (),
     identify: Identify,
 ) -> Value:
     """Return the value in `answer`. Raises UnusableAnswer with the fault.
@@ -147,7 +133,7 @@ def judge(
         profile: The profile of its prompt.
         material: The texts that it was made from.
         rules: The prompt's system text, which contains the examples.
-        refused: The kinds of faults for which earlier answers were refused.
+        refused: The faults for which earlier answers were refused.
         identify: Identifies the language of a text.
 
     """
@@ -160,25 +146,28 @@ def judge(
     text = profile.text(value)
     if text is None or material.former in (value, text):
         return value
-    for fault in _find_faults(text, profile, material, rules, identify):
-        if fault.kind not in _ONCE or fault.kind not in refused:
+    for fault in _find_faults(answer, text, profile, material, rules, identify):
+        if not fault.once or fault not in refused:
             raise UnusableAnswer(fault.reason, fault.kind)
     return value
 
 
 def _find_faults(
-    text: str, profile: Profile[Value], material: Material, rules: str, identify: Identify
+    answer: str, text: str, profile: Profile[Value], material: Material, rules: str, identify: Identify
 ) -> Iterator[Refusal]:
-    """Yield the faults of `text`, the gravest first."""
+    """Yield the faults of `text`, the judged part of `answer`, the gravest first."""
+    wished = material.wished
     finders: list[Callable[[], Refusal | None]] = [
         lambda: _find_remark(text, profile, material),
         lambda: _find_story(text, profile, material, identify),
         lambda: find_repetition(text, material.folded),
         lambda: find_copy(text, rules, material.sources),
-        lambda: _find_language_fault(text, material, identify),
+        lambda: None if wished else find_language_fault(text, material.sources, material.asked_language, identify),
         lambda: _find_shortness(text, profile, material),
-        lambda: None if profile.may_shrink else _find_shrinking(text, material, identify),
+        lambda: None if wished or profile.may_shrink else _find_loss(text, material, identify),
+        lambda: None if wished or profile.may_shrink else _find_shrinking(text, material.former),
         lambda: _find_unfinished(text) if profile.ends else None,
+        lambda: profile.find_form_fault(answer) if profile.find_form_fault else None,
     ]
     yield from (fault for find in finders if (fault := find()))
 
@@ -258,45 +247,28 @@ def _story(why: str) -> Refusal:
     return Refusal("story", f"the answer goes on with the story instead of reporting it: {why}")
 
 
-def _find_language_fault(text: str, material: Material, identify: Identify) -> Refusal | None:
-    """Return a refusal if the script or language of `text` is neither that of the material nor the one asked for."""
-    asked = material.asked_language
-    if material.wished:
-        return None
-    if fault := find_script_fault(text, material.sources, asked):
-        return fault
-    sources = select_main_script(text, material.sources).split("\n")
-    whole = "\n".join(sources)
-    if asked == "" or min(count_letters(text), count_letters(whole)) < MIN_LANGUAGE_LETTERS:
-        return None
-    narration = divide(text).narration
-    found = identify(narration if count_letters(narration) >= MIN_LANGUAGE_LETTERS else text)
-    if found is None or _are_alike(found, asked):
-        return None
-    longest = sorted(sources, key=len, reverse=True)[:_MOST_VOTES]
-    votes = [whole, *(source for source in longest if count_letters(source) >= _MIN_VOTE_LETTERS)]
-    known = [identify(vote) for vote in votes]
-    if known[0] is None or any(_are_alike(found, language) for language in known):
-        return None
-    return Refusal("language", "the answer is in another language than the messages")
-
-
-def _are_alike(one: str, other: str | None) -> bool:
-    return one == other or any(one in alike and other in alike for alike in _ALIKE)
-
-
-def _find_shrinking(text: str, material: Material, identify: Identify) -> Refusal | None:
-    """Return a refusal if `text` is much shorter than the former text, or keeps hardly any of its words."""
+def _find_loss(text: str, material: Material, identify: Identify) -> Refusal | None:
+    """Return a refusal if `text` keeps hardly any words of a long former text in the same language."""
     former = material.former
-    if material.wished or len(former) <= _MIN_FORMER_CHARS:
+    if len(former) <= _MIN_FORMER_CHARS:
         return None
-    if 2 * len(text) < len(former):
-        return Refusal("shrunk", "the answer keeps less than half of the former text")
-    if share_kept(text, former, "\n".join(material.texts)) >= _LEAST_KEPT_SHARE:
+    least = _LEAST_SHARE_OF_SHORTER if _is_shorter(text, former) else _LEAST_KEPT_SHARE
+    if share_kept(text, former, "\n".join(material.texts)) >= least:
         return None
-    if not _are_alike(identify(text) or "", identify(former)):
+    if not are_alike(identify(text) or "", identify(former)):
         return None  # a translation has other words
     return Refusal("shrunk", "the answer keeps hardly anything of the former text")
+
+
+def _find_shrinking(text: str, former: str) -> Refusal | None:
+    """Return a refusal if `text` is much shorter than a long former text."""
+    if len(former) <= _MIN_FORMER_CHARS or not _is_shorter(text, former):
+        return None
+    return Refusal("shrunk", "the answer keeps less than half of the former text", once=True)
+
+
+def _is_shorter(text: str, former: str) -> bool:
+    return 2 * len(text) < len(former)
 
 
 def _find_shortness(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
@@ -311,4 +283,4 @@ def _find_unfinished(text: str) -> Refusal | None:
     marks_ends = len(_STOPS.findall(text)) >= 2 and not re.search(r"[\u0e00-\u0e7f]$", text)
     if len(text) < _MIN_UNFINISHED_CHARS or not marks_ends or not _UNFINISHED.search(text):
         return None
-    return Refusal("unfinished", "the answer ends in the middle of a sentence")
+    return Refusal("unfinished", "the answer ends in the middle of a sentence", once=True)
