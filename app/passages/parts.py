@@ -21,14 +21,27 @@ def divide(text: str) -> Sequence[str]:
     if tokens <= PART_TOKENS:
         return [text]
     chars = max(1, len(text) * PART_TOKENS // tokens)
-    step = max(1, chars * (PART_TOKENS - OVERLAP_TOKENS) // PART_TOKENS)
     parts: list[str] = []
-    for first in range(0, len(text), step):
-        begins = _find_space(text, first, step // 4)
-        parts.append(text[begins : _find_space(text, first + chars, step // 4)].strip())
-        if first + chars >= len(text) or len(parts) == MAX_PARTS:
-            break
+    first = last = 0
+    while last < len(text) and len(parts) < MAX_PARTS:
+        last = _find_end(text, first, chars)
+        parts.append(text[first:last].strip())
+        length = last - first
+        first = _find_space(text, last - length * OVERLAP_TOKENS // PART_TOKENS, length // 4)
     return [part for part in parts if part]
+
+
+def _find_end(text: str, first: int, chars: int) -> int:
+    """Return the end of a part of at most PART_TOKENS tokens. It has about `chars` characters, or fewer.
+
+    Some scripts have more tokens for each character than others, so a length that is right on average can be too much.
+    """
+    while True:
+        last = _find_space(text, first + chars, chars // 4)
+        tokens = count_tokens(text[first:last].strip())
+        if tokens <= PART_TOKENS or chars == 1:
+            return last
+        chars = max(1, min(chars * PART_TOKENS // tokens, chars * 9 // 10))
 
 
 def _find_space(text: str, at: int, most: int) -> int:

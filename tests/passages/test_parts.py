@@ -1,6 +1,6 @@
 """How long texts are divided for their vectors."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.kit.tokens import count_tokens
@@ -30,8 +30,20 @@ def test_the_parts_of_a_long_text_overlap_and_have_all_words(words: list[str]) -
 def test_parts_have_about_400_tokens() -> None:
     text = "The lantern of the north pier is made of green glass. " * 300
     tokens = [count_tokens(part) for part in divide(text)]
-    assert all(tokens[0] * 0.7 <= one <= PART_TOKENS * 1.1 for one in tokens[:-1])
+    assert all(PART_TOKENS * 0.7 <= one <= PART_TOKENS for one in tokens[:-1])
     assert sum(tokens) > 1.15 * count_tokens(text)
+
+
+STRETCHES = st.tuples(
+    st.sampled_from(["lantern ", "猫の", "🦊👩‍👩‍👧", "a", "Zx9", "\u0e01\u0e33", "\n", " ", "꙰"]), st.integers(1, 1_500)
+)
+
+
+@given(st.lists(STRETCHES, min_size=1, max_size=6))
+@example([("lantern ", 3_000), ("猫の", 750)])
+def test_no_part_has_more_tokens_whatever_its_scripts(stretches: list[tuple[str, int]]) -> None:
+    text = "".join(piece * times for piece, times in stretches)
+    assert all(count_tokens(part) <= PART_TOKENS for part in divide(text))
 
 
 def test_a_text_of_any_length_has_a_limited_number_of_parts() -> None:
