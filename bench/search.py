@@ -64,7 +64,7 @@ async def measure(client: httpx.AsyncClient, conversation: Conversation) -> list
     """Store a conversation and ask its questions. Raises httpx.HTTPStatusError."""
     chat = f"/v1/chats/{conversation.id}"
     await _store(client, chat, conversation.appendable())
-    await _until_indexed(client, chat)
+    await until_indexed(client, chat)
     return [await _ask(client, chat, conversation.id, question) for question in conversation.questions]
 
 
@@ -83,7 +83,7 @@ async def measure_long(client: httpx.AsyncClient, conversations: Sequence[Conver
     questions = [question.text for conversation in conversations for question in conversation.questions]
     chosen = Random(1).sample(questions, _SEARCHES)
     await _store(client, chat, numbered)
-    await _until_indexed(client, chat)
+    await until_indexed(client, chat)
     times = quantiles([await _time_search(client, chat, question) for question in chosen], n=20)
     return f"{LONG:,} messages: p50 {times[9]:.1f} ms, p95 {times[18]:.1f} ms"
 
@@ -96,7 +96,7 @@ async def _time_search(client: httpx.AsyncClient, chat: str, query: str) -> floa
     return 1000 * (time.perf_counter() - begun)
 
 
-async def _until_indexed(client: httpx.AsyncClient, chat: str) -> None:
+async def until_indexed(client: httpx.AsyncClient, chat: str) -> None:
     """Wait until nothing is due. Raises TimeoutError."""
     for _ in range(_PATIENCE_S):
         if not (await client.get(chat)).raise_for_status().json()["work"]["due"]:
