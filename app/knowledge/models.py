@@ -33,8 +33,9 @@ class Statement(Table):
 
     The other columns are for memories, whose `key` is the id of the memory. `pinned` and `archived` (null: the memory's
     strength decides) belong to the memory and are equal in all of its statements. These two and `category`,
-    `importance` and `tags` can be changed in place. `forgotten` is set in a statement that deletes a memory, and in a
-    person's text that replaces others: the hashes of the texts that are not learnt again, folded and as they are.
+    `importance` and `tags` can be changed in place; `chosen` names those of these three that a person set. `forgotten`
+    is set in a statement that deletes a memory, and in a person's text that replaces others: the hashes of the texts
+    that are not learnt again, folded and as they are.
     """
 
     __tablename__ = "statements"
@@ -78,6 +79,7 @@ class Statement(Table):
     tags: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
     pinned: Mapped[bool] = mapped_column(server_default="false")
     archived: Mapped[bool | None]
+    chosen: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
     forgotten: Mapped[list[bytes] | None] = mapped_column(ARRAY(LargeBinary))
 
 

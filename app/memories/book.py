@@ -26,6 +26,9 @@ from app.memories.remember import NAME, hash_forgotten, keeping_of
 from app.memories.settings import MemorySettings
 from app.sessions.book import find_ids
 
+_CHOSEN = ("category", "importance", "tags")
+"""What a learnt text does not change once a person has set it."""
+
 
 class MemoryView(NamedTuple):
     """The scope or the line from which memories are read, and the settings that apply.
@@ -147,13 +150,15 @@ async def change_in_scope(
             f"The memory is one of the user with “{memory.character}”. The other characters of the chat would see a "
             "changed text, so change it in its own scope."
         )
+    choices = await queries.find_choices(db_session, scope, memory_id) if is_own else {"archived": None, "chosen": []}
     fields = {
         "content": memory.content,
         "category": memory.category,
         "importance": memory.importance,
         "tags": list(memory.tags),
         "pinned": memory.pinned,
-        "archived": await queries.find_archived(db_session, scope, memory_id) if is_own else None,
+        "archived": choices["archived"],
+        "chosen": sorted({*choices["chosen"], *(name for name in _CHOSEN if name in changed)}),
         **changed,
     }
     if is_own:

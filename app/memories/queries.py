@@ -167,11 +167,11 @@ _LIST_CONTENTS = f"""
         AND content IS NOT NULL"""  # noqa: S608
 
 _CHANGE = f"""
-    UPDATE statements SET category = $5, importance = $6, tags = $7, pinned = $8, archived = $9
+    UPDATE statements SET category = $5, importance = $6, tags = $7, pinned = $8, archived = $9, chosen = $10
     WHERE owner_key = $1 AND line_id = $2 AND kind = '{KIND}' AND character = $3 AND key = $4"""  # noqa: S608
 
-_ARCHIVED = f"""
-    SELECT archived FROM statements
+_CHOICES = f"""
+    SELECT archived, chosen, category, importance, tags FROM statements
     WHERE owner_key = $1 AND line_id = $2 AND kind = '{KIND}' AND character = $3 AND key = $4
     ORDER BY learnt_at DESC LIMIT 1"""  # noqa: S608
 
@@ -276,15 +276,21 @@ async def list_contents(db_session: DbSession, scope: ScopeKey, memory_id: UUID)
     return [row["content"] for row in rows]
 
 
-async def find_archived(db_session: DbSession, scope: ScopeKey, memory_id: UUID) -> bool | None:
-    """Return True if a person put the memory into the archive, False if a person brought it back; None if neither."""
-    found: bool | None = await db_session.raw.fetchval(_ARCHIVED, *_key(scope, memory_id))
-    return found
+async def find_choices(db_session: DbSession, scope: ScopeKey, memory_id: UUID) -> dict[str, Any]:
+    """Return what persons set of a memory in a scope: `archived`, `chosen`, and the fields that `chosen` names.
+
+    `archived` is True if a person put the memory into the archive, False if a person brought it back, None if neither.
+    """
+    row = await db_session.raw.fetchrow(_CHOICES, *_key(scope, memory_id))
+    if row is None:
+        return {"archived": None, "chosen": []}
+    chosen = row["chosen"] or []
+    return {"archived": row["archived"], "chosen": chosen, **{name: row[name] for name in chosen}}
 
 
 async def change(db_session: DbSession, scope: ScopeKey, memory_id: UUID, values: Mapping[str, Any]) -> None:
     """Change columns other than the text in all statements of a memory in a scope."""
-    names = ("category", "importance", "tags", "pinned", "archived")
+    names = ("category", "importance", "tags", "pinned", "archived", "chosen")
     await db_session.raw.execute(_CHANGE, *_key(scope, memory_id), *(values[name] for name in names))
 
 

@@ -242,13 +242,15 @@ async def _store(
     held: dict[UUID, _Held],
     at: datetime,
 ) -> Remembered:
-    """Insert a memory, or a new text of the memory `former`. If its present text was learnt later, that still holds."""
+    """Insert a memory, or a new text of the memory `former`, with what a person set of that.
+
+    If its present text was learnt later, that still holds.
+    """
     statement_id = uuid7()
     memory_id = former.memory_id if former else statement_id
     more = {"category": learnt.category, "importance": learnt.importance, "tags": list(learnt.tags)}
     if former:
-        archived = await queries.find_archived(db_session, scope, memory_id)
-        more |= {"pinned": former.pinned, "archived": archived}
+        more |= {"pinned": former.pinned, **await queries.find_choices(db_session, scope, memory_id)}
     is_taught = await learn_by_messages(
         db_session,
         head,

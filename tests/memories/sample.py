@@ -6,7 +6,7 @@ import httpx
 
 from app.kit.db import Connection
 from tests.layers.sample import LayerSample, RichRows
-from tests.memories.asking import write
+from tests.memories.asking import change, write
 
 
 async def learn_one(connection: Connection, chat_key: UUID) -> None:
@@ -21,7 +21,8 @@ async def learn_one(connection: Connection, chat_key: UUID) -> None:
 
 async def write_two(api: httpx.AsyncClient) -> None:
     await write(api, "Mira's brother Tomas is a ferryman.", category="personal", importance=0.8, tags=["family"])
-    await write(api, "Two cans of lamp oil are left.")
+    two = await write(api, "Two cans of lamp oil are left.")
+    await change(api, two["id"], importance=0.4)
 
 
 SAMPLE = LayerSample(

@@ -101,6 +101,28 @@ async def test_a_pin_stays_when_the_text_changes(api: httpx.AsyncClient, learn: 
     assert [(one["content"], one["pinned"]) for one in await memories(api)] == [(THREE_CATS, True)]
 
 
+@pytest.mark.parametrize("scope", ["chat", "user"])
+async def test_what_a_person_set_stays_when_the_text_changes(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock, scope: str
+) -> None:
+    await learn_wide(api, scope=scope)
+    await append(api, talk(1, 6))
+    under = CHAT if scope == "chat" else USER
+    found = await learn(TWO_CATS, "m1", importance=0.9, category="personal", tags=("cats",))
+    await change(api, found.memory_id, under=under, importance=0.2)
+    await change(api, found.memory_id, under=under, tags=["mine"])
+    clock.step(60)
+    await learn(THREE_CATS, "m3", importance=0.8, category="context", tags=("pets",))
+    (memory,) = await memories(api)
+    assert (memory["content"], memory["importance"], memory["tags"]) == (THREE_CATS, 0.2, ["mine"])
+    assert memory["category"] == "context"
+    ok(await api.get(f"{CHAT}/blocks/facts"), 404)
+    clock.step(60)
+    await learn(TWO_CATS.replace("two", "four"), "m5", importance=0.8, category="personal")
+    (memory,) = await memories(api)
+    assert (memory["importance"], memory["tags"], memory["category"]) == (0.2, ["mine"], "personal")
+
+
 async def test_a_chat_changes_wide_memories_for_itself(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     await begin(api, "d")
