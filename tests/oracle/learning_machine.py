@@ -13,7 +13,8 @@ from hypothesis.stateful import initialize, rule
 from app.consolidation.answers import MAX_ITEMS
 from app.consolidation.generation import FULL_ITEMS, LEAST_DIVIDED_MESSAGES
 from app.kit.ids import chat_key
-from tests.oracle.chat_machine import ChatMachine, kind_lists
+from tests.oracle.chat_machine import ChatMachine, kind_lists, picks
+from tests.oracle.decision_reference import Decisions
 from tests.oracle.driver import Chat
 from tests.oracle.reference import NAMES, Line, Settings
 from tests.oracle.service import WORD, Service, Snapshot
@@ -23,6 +24,14 @@ from tests.talk import Json
 USERS = ("mira", "nell")
 MOST_RECALLED = 20
 """How many words a query has at most."""
+
+FIELDS: Mapping[str, Json] = {
+    "archive": {"archived": True},
+    "bring back": {"archived": False},
+    "pin": {"pinned": True},
+    "demote": {"importance": 0.2, "tags": ["mine"]},
+}
+"""Fields of a memory that a person sets."""
 
 _OPEN_SEQ = """
     SELECT (cursors #>> '{consolidation,period,first_seq}')::int FROM chats
@@ -127,6 +136,9 @@ class LearningMachine(ChatMachine):
         self.texts = count()
         # The users of each chat, the present one last.
         self.users: dict[str, list[str | None]] = {}
+        self.decisions: dict[str, Decisions] = {}
+        # The words whose memories any chat has forgotten or replaced: other chats may not learn them, either.
+        self.lost = set[str]()
 
     @initialize(
         settings=draw_settings(),
@@ -136,7 +148,7 @@ class LearningMachine(ChatMachine):
     )
     def begin(self, settings: LearningSettings, opening: list[list[str]], made: bool, frozen: bool) -> None:
         body = {"user_id": USERS[0], "characters": [{"name": NAMES["assistant"]}], "settings": settings.to_json()}
-        self.users["c"] = [USERS[0]]
+        self.users["c"], self.decisions["c"] = [USERS[0]], Decisions()
         line = self.request("PUT", "/chats/c", 201, body)["line"]
         self.begin_on(Line(line, settings), opening, made=made, frozen=frozen)
 
@@ -165,8 +177,40 @@ class LearningMachine(ChatMachine):
         self.request("PUT", self.chat.path, 200, {"user_id": user})
         self.users[self.chat.id].append(user)
 
+    @rule(pick=picks, how=st.sampled_from([*FIELDS, "edit", "edit", "forget", "forget"]))
+    def decide(self, pick: int, how: str) -> None:
+        """Edit, forget, archive or rate all memories that the chat has of a word."""
+        words = sorted(self.known(self.chat))
+        if not words:
+            return
+        word = words[pick % len(words)]
+        for item in self.list_memories(self.chat):
+            if word in WORD.findall(item["content"]):
+                self.decide_about(item, word, how)
+        for frozen in self.chat.checkpoints.values():
+            frozen.contexts = self.service.contexts(self.chat.id, line=frozen.line.id)
+        for line_id in self.chat.abandoned:
+            self.chat.abandoned[line_id] = self.service.contexts(self.chat.id, line=line_id)
+
+    def decide_about(self, item: Json, word: str, how: str) -> None:
+        decisions, line_id = self.decisions[self.chat.id], self.line.id
+        path = f"{self.chat.path}/memories/{item['id']}"
+        if how in FIELDS:
+            self.request("PATCH", path, 200, FIELDS[how])
+            decisions.set_fields(line_id, word, item, FIELDS[how])
+            return
+        if how == "forget":
+            self.request("DELETE", path, 204)
+        decisions.lose(line_id, word)
+        self.lost.add(word)
+        if how == "edit":
+            text = self.new_person_text()
+            self.request("PATCH", path, 200, {"content": text})
+            decisions.kept |= set(WORD.findall(text))
+
     def note_fork(self, forked: Chat) -> None:
         self.users[forked.id] = list(self.users[self.chat.id])
+        self.decisions[forked.id] = self.decisions[self.chat.id].fork(self.line.id, forked.line.id)
 
     def new_text(self) -> str:
         """Return a text; every other one has a word to learn."""
@@ -176,9 +220,10 @@ class LearningMachine(ChatMachine):
     # --- the comparison ---
 
     def check(self, chat: Chat, *, may_advance: bool, snapshot: Snapshot | None = None) -> None:
-        """Check that no chat knows what no message says, and that recall finds what the chat knows now."""
+        """Check that each chat knows only what it may, and that recall finds what the chat knows now."""
         for one in self.chats:
-            assert self.known(one) <= self.said(one, read=False)
+            said = self.said(one, read=False)
+            self.decisions[one.id].check(one.line.id, self.list_memories(one), said)
         self.check_recall(chat)
 
     def check_recall(self, chat: Chat) -> None:
@@ -198,14 +243,21 @@ class LearningMachine(ChatMachine):
         """Check that each chat knows what its messages say, up to the range that is still open."""
         for chat, snapshot in self.settle_chats():
             assert not snapshot.work
-            assert self.said(chat, read=True) <= self.known(chat)
+            kept = self.decisions[chat.id].kept
+            assert (self.said(chat, read=True) - self.lost) | kept <= self.known(chat)
             assert self.exported(chat) == self.known(chat)
             self.check(chat, may_advance=True)
 
     def known(self, chat: Chat) -> set[str]:
         """Return the unique words of the memories that a chat has."""
-        listed = self.request("GET", f"{chat.path}/memories", 200, limit=500)["items"]
-        return set(WORD.findall(" ".join(item["content"] for item in listed)))
+        return set(WORD.findall(" ".join(item["content"] for item in self.list_memories(chat))))
+
+    def list_memories(self, chat: Chat) -> list[Json]:
+        """Return the memories that a chat has, those of the archive included, into which only people put some."""
+        has_archive = any(fields.get("archived") for fields in self.decisions[chat.id].fields.values())
+        path = f"{chat.path}/memories"
+        listed: list[Json] = self.request("GET", path, 200, limit=500)["items"]
+        return [*listed, *(self.request("GET", path, 200, limit=500, archived=True)["items"] if has_archive else [])]
 
     def exported(self, chat: Chat) -> set[str]:
         """Return the unique words of the memories that the state of a chat contains."""
