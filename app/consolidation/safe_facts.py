@@ -1,14 +1,16 @@
 """Facts that a user states in words that leave no doubt, such as "My name is Mira." Pure.
 
-A wrong fact is worse than a missing one. So the sentence must begin with the pattern and end after the value, and the
-value of a name must be written like a name. A message that quotes and narrates, such as `"My name is Anna," she lies.`,
-states no facts, because a character could be the speaker.
+A wrong fact is worse than a missing one. So the sentence must begin with the pattern, the value of a name must be
+written like a name and end its clause, and `fact_values.py` refuses other values that are in doubt. A message that
+quotes and narrates, such as `"My name is Anna," she lies.`, states no facts, because a character could be the speaker.
+"I'm Jonas" gives no name: "I'm Irish" has the same form.
 """
 
 import re
 from collections.abc import Iterator
 
-from app.consolidation.learnt import MAX_VALUE_CHARS, normalise_key
+from app.consolidation.fact_values import read_allergens, read_date, read_value
+from app.consolidation.learnt import normalise_key
 from app.summarising.judging.speech import count_letters, divide
 from app.summarising.sentences import Kind, split_sentences
 from app.summarising.transcript import Utterance
@@ -51,17 +53,13 @@ _NO_NAME = re.compile(
 )
 
 _FAVOURITE = re.compile(
-    rf"(?i:{_LEAD}my (?:all[- ]time )?(?P<key>favou?rite [a-z]{{2,20}}(?: [a-z]{{2,20}})?) is )"
-    r"(?:definitely |probably |still )?(?P<value>[^.!?,;:…\"”]{2,60}?)\s*[.!]?$"
+    rf"(?i:{_LEAD}my (?:all[- ]time |absolute )?(?P<key>favou?rite [a-z]{{2,20}}(?: [a-z]{{2,20}})?) is )(?P<said>.+)"
 )
-_BIRTHDAY = re.compile(
-    rf"(?i:{_LEAD}my (?P<key>birthday) is (?:on )?)(?P<value>(?:the )?[\w ]{{0,20}}\d[\w ,]{{0,20}}?)\s*[.!]?$"
-)
+_BIRTHDAY = re.compile(rf"(?i:{_LEAD}my birthday is (?:actually )?(?:on )?)(?P<said>.+)")
 _ALLERGY = re.compile(
-    rf"(?i:{_LEAD}i(?: am|['’]m) (?:severely |deathly )?(?P<key>allergic) to )(?P<value>[^.!?;:…\"”]{{2,60}}?)\s*[.!]?$"
+    rf"(?i:{_LEAD}i(?: am|['’]m) (?:(?:also|actually|still|really|very|highly|severely|deathly|terribly) ){{0,2}}"
+    r"allergic to )(?P<said>.+)"
 )
-_VAGUE_VALUE = re.compile(r"(?:when|how|that|this|to|one|it|the one|what|where|because|by far|so|very)\b", re.I)
-_KEYS = {"allergic": "allergic_to"}
 
 
 def find_facts(utterance: Utterance) -> Iterator[tuple[str, str]]:
@@ -78,12 +76,24 @@ def find_facts(utterance: Utterance) -> Iterator[tuple[str, str]]:
         name = _find_name(bare)
         if name is not None:
             yield "name", name
-        for pattern in (_FAVOURITE, _BIRTHDAY, _ALLERGY):
-            found = pattern.match(bare)
-            if found and not _VAGUE_VALUE.match(found["value"]):
-                key = normalise_key(_KEYS.get(found["key"].lower(), found["key"]))
-                if key is not None:
-                    yield key, found["value"].strip(_QUOTES)[:MAX_VALUE_CHARS]
+        for label, value in _find_others(bare):
+            key = normalise_key(label)
+            if key is not None:
+                yield key, value
+
+
+def _find_others(said: str) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a sentence that are not names. Each allergy has a key of its own, so that all of them hold."""
+    if favourite := _FAVOURITE.match(said):
+        value = read_value(favourite["said"])
+        if value is not None:
+            yield favourite["key"], value
+    if birthday := _BIRTHDAY.match(said):
+        date = read_date(birthday["said"])
+        if date is not None:
+            yield "birthday", date
+    if allergy := _ALLERGY.match(said):
+        yield from ((f"allergic_to_{one}", one) for one in read_allergens(allergy["said"]))
 
 
 def _narrates(said: str) -> bool:

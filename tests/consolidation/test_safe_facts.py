@@ -54,16 +54,74 @@ def test_a_name_is_read_only_if_it_is_certain(text: str, name: str | None) -> No
     [
         ("My favourite colour is green.", ("favourite_colour", "green")),
         ("My all-time favorite ice cream is definitely pistachio!", ("favorite_ice_cream", "pistachio")),
-        ("My birthday is on 3 May.", ("birthday", "3 May")),
-        ("I'm allergic to peanuts.", ("allergic_to", "peanuts")),
+        ("My favourite colour is green, of course.", ("favourite_colour", "green")),
+        ("My favourite colour is green because it calms me.", ("favourite_colour", "green")),
+        ("My favourite colour is green and I can't stand red.", ("favourite_colour", "green")),
+        ("My favourite food is mac and cheese 😀", ("favourite_food", "mac and cheese")),
+        ("My favourite band is actually Mew these days.", ("favourite_band", "Mew")),
+        ("My favourite film is Still Alice.", ("favourite_film", "Still Alice")),
+        ("My favourite number is 7.", ("favourite_number", "7")),
+        ("My favourite language is C++, and I write it daily.", ("favourite_language", "C++")),
         ("My favourite part is when the dog jumps.", None),
+        ("My favourite food is actually anything with charred edges.", None),
+        ("My favourite colour is not green.", None),
+        ("My favourite colour isn't green.", None),
+        ("My favourite colour is green I think.", None),
+        ("My favourite colour is green, I guess.", None),
+        ("My favourite colour is maybe green.", None),
+        ("My favourite colour is green or blue.", None),
+        ("My favourite colour is green lol", None),
+        ("My favourite colour is green, but only on Sundays.", None),
+        ("My favourite colour is green, right?", None),
+        ("My favourite colour is green…", None),
+        ("My favourite city is Paris, Texas.", None),
+        ("My favourite mug is broken.", None),
+        ("My favourite bar is in Lisbon.", None),
+        ("My birthday is on 3 May.", ("birthday", "3 May")),
+        ("My birthday is March 3rd, 1990.", ("birthday", "March 3rd, 1990")),
+        ("My birthday is the 4th of July, and I love fireworks.", ("birthday", "the 4th of July")),
+        ("My birthday is 04/07 btw", ("birthday", "04/07")),
+        ("My birthday is the 4th of July I think.", None),
+        ("My birthday is in 3 days.", None),
+        ("My birthday is the 4th.", None),
         ("My birthday is soon.", None),
         ("I'm allergic to that.", None),
-        ("My favourite colour is green, but only on Sundays.", None),
+        ("I'm allergic to nothing.", None),
     ],
 )
 def test_few_other_facts_are_read(text: str, fact: tuple[str, str] | None) -> None:
     assert facts(text) == ([fact] if fact else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "allergens"),
+    [
+        ("I'm allergic to peanuts.", ["peanuts"]),
+        ("I'm allergic to peanuts, sadly.", ["peanuts"]),
+        ("I'm allergic to cats though", ["cats"]),
+        ("I am severely allergic to peanuts, so I can't eat satay.", ["peanuts"]),
+        ("I'm also allergic to bee stings!", ["bee stings"]),
+        ("I'm allergic to peanuts and tree nuts.", ["peanuts", "tree nuts"]),
+        ("I'm allergic to peanuts, bees, and the sun, by the way.", ["peanuts", "bees", "sun"]),
+        ("I'm allergic to cats, Kai.", ["cats"]),
+        ("I'm allergic to dust and it's terrible.", ["dust"]),
+        ("I'm not allergic to peanuts.", []),
+        ("I'm allergic to peanuts, I think.", []),
+        ("I'm allergic to peanuts or something.", []),
+        ("I'm allergic to mornings lol", []),
+        ("I'm allergic to cats, but not badly.", []),
+        ("I'm allergic to cats, if that matters.", []),
+        ("I'm allergic to anything with fur.", []),
+        ("I'm allergic to peanuts and Tom is to bees.", []),
+    ],
+)
+def test_each_allergy_is_a_fact(text: str, allergens: list[str]) -> None:
+    assert facts(text) == [(f"allergic_to_{one.replace(' ', '_')}", one) for one in allergens]
+
+
+@pytest.mark.parametrize("text", ["Hey! I'm Jonas", "Hi, I'm Irish.", "I'm tired.", "Hello! I'm Sorry to be late."])
+def test_i_am_gives_no_name(text: str) -> None:
+    assert facts(text) == []
 
 
 @pytest.mark.parametrize("role", ["assistant", "narrator", "system"])
@@ -77,7 +135,7 @@ def test_a_corrected_name_comes_after_the_former_one() -> None:
 
 @given(st.text(max_size=300))
 def test_any_text_is_read(text: str) -> None:
-    for start in ("", "My name is ", "我叫", "My favourite "):
+    for start in ("", "My name is ", "我叫", "My favourite ", "My favourite colour is ", "I'm allergic to "):
         for key, value in facts(f"{start}{text}"):
             assert key
             assert value
