@@ -20,7 +20,7 @@ from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.kit.db import Database
 from app.kit.tokens import count_tokens
 from app.passages.words import find_terms, find_terms_of_messages
-from app.search.choice import Hit, choose, word
+from app.search.choice import Hit, choose, is_same, word
 from app.search.known import Viewed
 from app.search.meaning import Recalling, embed_query
 from app.search.recall_memory import RecallMemory
@@ -44,7 +44,7 @@ class Found:
 
     Attributes:
         hits: The results, best first; never empty.
-        tired: The sources that are left out, because both of the last two turns recalled them.
+        tired: The sources that are left out: both of the last two turns recalled them, or something that says the same.
         shown: The texts that the context contains anyway.
         limit_tokens: The limit for the segment.
         line: The chat's key and the line's id.
@@ -177,8 +177,14 @@ def fit_recalled(
 
 
 async def remember(memory: RecallMemory, found: Found, recalled: Sequence[Mapping[str, Any]]) -> None:
-    """Store the sources that a context recalled; `recalled` is that field of its answer."""
-    sources = [hash_source(found.line, f"{one['kind']}:{one['id']}") for one in recalled]
+    """Store the sources that a context recalled, and those that say the same; `recalled` is that field of its answer.
+
+    The next turn may find a message better than the memory that quotes it: it would be the same memory again.
+    """
+    there = {f"{one['kind']}:{one['id']}" for one in recalled}
+    chosen = [hit for hit in found.hits if hit.source in there]
+    there |= {hit.source for hit in found.hits if any(is_same(hit, one) for one in chosen)}
+    sources = [hash_source(found.line, source) for source in there]
     await memory.add(found.line, found.remembered, found.newest_seq, sources, only_chat=found.only_chat)
 
 

@@ -17,6 +17,8 @@ On LoCoMo's questions, with 2,000 tokens, 0.15 saves a quarter of the tokens and
 would lose 5 (`bench/recall.py`).
 """
 
+_QUOTING = {"memory", "message"}
+
 
 class Hit(NamedTuple):
     """A search result.
@@ -69,18 +71,20 @@ def choose(
 
     A result that scores far below the best one is left out, even if the best one is
     left out itself. If a result does not fit, shorter ones after it are tried, until MAX_MISFITS results did not fit.
+    A result is left out, too, if all of its words are in a row in a better result, in one of `left_out` or in one of
+    `shown`, or if it is the same as a better result or one of `left_out` (`is_same`).
 
     Args:
         hits: The results, best first.
         left_out: The sources that must not be chosen.
-        shown: Texts that the context contains anyway. A result is left out if one of them, or
-            a better result, contains all of its words in a row.
+        shown: Texts that the context contains anyway.
         limit_tokens: The limit for the whole text (`word`).
         count: Returns the tokens of a text.
         least_score: The least share of the best score that a result must have.
 
     """
-    known = [_bounded(text) for text in shown]
+    passed = [hit for hit in hits if hit.source in left_out]  # and those that are chosen
+    known = [_bounded(text) for text in (*shown, *(hit.text for hit in passed))]
     least = least_score * max((hit.score for hit in hits), default=0.0)
     chosen: list[Hit] = []
     tokens = count(HEADING) + 1
@@ -91,7 +95,7 @@ def choose(
         if hit.score < least:
             continue
         words = _bounded(hit.text)
-        if hit.source in left_out or any(words in text for text in known):
+        if hit.source in left_out or any(words in text for text in known) or any(is_same(hit, one) for one in passed):
             continue
         needed = count(hit.line) + 1  # with the line break
         if tokens + needed > limit_tokens:
@@ -99,8 +103,21 @@ def choose(
             continue
         tokens += needed
         chosen.append(hit)
+        passed.append(hit)
         known.append(words)
     return sort_by_age(chosen)
+
+
+def is_same(one: Hit, other: Hit) -> bool:
+    """Return whether one result is a memory that quotes the other, a message that the memory was learnt from.
+
+    Without a model, a memory is a sentence of a message, so that both together say the same twice.
+    """
+    if one.last_seq < other.first_seq or other.last_seq < one.first_seq or {one.kind, other.kind} != _QUOTING:
+        return False
+    memory, message = (one, other) if one.kind == "memory" else (other, one)
+    quoted = _bounded(memory.text.partition(": ")[2] or memory.text)  # the speaker of a message is at its beginning
+    return bool(quoted.strip()) and quoted in _bounded(message.text)
 
 
 def sort_by_age(hits: Sequence[Hit]) -> list[Hit]:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from app.kit.tokens import count_tokens
 from app.passages.words import find_terms, split_words
-from app.search.choice import HEADING, LEAST_SCORE, MAX_MISFITS, Hit, choose, word
+from app.search.choice import HEADING, LEAST_SCORE, MAX_MISFITS, Hit, choose, is_same, word
 from app.search.ranking import Candidate, rank
 
 WORDS = ["key", "lamp", "lantern", "sea", "日本の", "Kai:", "\n"]
@@ -16,25 +16,33 @@ def hit(source: str, text: str, seq: int = 0, category: str | None = None) -> Hi
     return Hit(source, text, category, seq, seq, 1.0, {"text": 1.0})
 
 
+def bounded(text: str) -> str:
+    """The words of a text, each between spaces."""
+    return f" {' '.join(split_words(text))} "
+
+
 @st.composite
 def results(draw: st.DrawFn) -> list[Hit]:
     found = draw(st.lists(contents, max_size=8))
-    return [hit(f"memory:{at}", text, draw(st.integers(0, 9))) for at, text in enumerate(found)]
+    kinds = st.sampled_from(["memory", "message"])
+    return [hit(f"{draw(kinds)}:{at}", text, draw(st.integers(0, 9))) for at, text in enumerate(found)]
 
 
 @given(results(), st.integers(1, 120), st.frozensets(st.integers(0, 8)), st.lists(contents, max_size=3))
 def test_what_is_chosen_fits_and_is_not_there_already(
     hits: list[Hit], limit: int, out: frozenset[int], shown: list[str]
 ) -> None:
-    left_out = {f"memory:{at}" for at in out}
+    left_out = {one.source for at, one in enumerate(hits) if at in out}
     chosen = choose(hits, left_out=left_out, shown=shown, limit_tokens=limit, count=count_tokens)
     assert not chosen or count_tokens(word(chosen)) <= limit
     assert [one.last_seq for one in chosen] == sorted(one.last_seq for one in chosen)
     assert not {one.source for one in chosen} & left_out
-    bounded = [f" {' '.join(split_words(text))} " for text in shown]
-    words = [f" {' '.join(split_words(one.text))} " for one in chosen]
-    assert not any(one in text for one in words for text in bounded)
+    tired = [one for one in hits if one.source in left_out]
+    known = [bounded(text) for text in [*shown, *(one.text for one in tired)]]
+    words = [bounded(one.text) for one in chosen]
+    assert not any(one in text for one in words for text in known)
     assert len(set(words)) == len(words)
+    assert not any(is_same(one, other) for one in chosen for other in [*chosen, *tired])
 
 
 def test_of_many_long_results_few_are_counted() -> None:
@@ -62,8 +70,7 @@ def test_what_is_left_out_did_not_fit_or_was_there(hits: list[Hit], limit: int) 
         if one in chosen:
             continue
         better = [other for other in hits[:at] if other in chosen]
-        words = f" {' '.join(split_words(one.text))} "
-        repeated = any(words in f" {' '.join(split_words(other.text))} " for other in better)
+        repeated = any(bounded(one.text) in bounded(other.text) or is_same(one, other) for other in better)
         needed = [count_tokens(other.line) + 1 for other in [*better, one]]
         assert repeated or count_tokens(HEADING) + 1 + sum(needed) > limit
 
@@ -120,3 +127,34 @@ def test_a_long_result_leaves_room_for_a_short_one() -> None:
 def test_a_word_within_another_is_not_shown_already() -> None:
     found = choose([hit("memory:1", "art")], left_out=(), shown=["A party."], limit_tokens=99, count=count_tokens)
     assert len(found) == 1
+
+
+sentences = st.lists(st.sampled_from(["I have a sister, Lena.", "The key is brass.", "海の灯り。", "Go!"]), min_size=1)
+
+
+@given(sentences, st.data(), st.integers(1, 9), st.integers(0, 9), st.integers(0, 9))
+def test_a_memory_is_the_same_as_the_messages_that_it_quotes(
+    said: list[str], data: st.DataObject, seq: int, first: int, further: int
+) -> None:
+    quoted = data.draw(st.sampled_from(said))
+    memory = Hit("memory:1", f"Mira: “{quoted}”", None, first, first + further, 1.0, {})
+    spoken = hit("message:m1", f"Mira: {' '.join(said)}", seq)
+    assert is_same(memory, spoken) is is_same(spoken, memory) is (first <= seq <= first + further)
+    assert not is_same(memory, spoken._replace(text="Mira: Something else."))
+    assert not is_same(memory, spoken._replace(source="diary:1")), "only a message is quoted"
+    assert not is_same(memory, memory)
+
+
+def test_what_a_memory_quotes_is_left_out_with_it() -> None:
+    memory = hit("memory:1", "Mira: “Lena mends boats.”", 3)
+    spoken = hit("message:m3", "Mira: My sister? Lena mends boats. In Hamburg.", 3)
+    later = hit("message:m9", "Mira: Yes. Lena mends boats. Still.", 9)
+
+    def of(*hits: Hit, left_out: tuple[Hit, ...] = ()) -> list[Hit]:
+        sources = {one.source for one in left_out}
+        return choose(hits, left_out=sources, shown=(), limit_tokens=99, count=count_tokens)
+
+    assert of(memory, spoken) == [memory]
+    assert of(spoken, memory) == [spoken]
+    assert of(memory, spoken, left_out=(memory,)) == of(spoken, memory, left_out=(spoken,)) == []
+    assert of(memory, spoken, later) == [memory, later], "it was said again"

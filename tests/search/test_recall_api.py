@@ -150,6 +150,34 @@ async def test_no_memory_is_recalled_in_three_turns_running(api: httpx.AsyncClie
     assert turns == [True, True, False, True, True, False, True]
 
 
+SISTER = "I have a sister, Lena. She mends boats in Hamburg."
+QUOTED = "User: “I have a sister, Lena.”"
+
+
+async def test_a_memory_and_the_message_it_quotes_come_as_one(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin_long(api, f"Well, hello! {SISTER}")
+    await learn(QUOTED, "m1")
+    assert len(recalled(await context(api, query="sister Lena"))) == 1
+    assert len(recalled(await context(api, query="Lena mends boats in Hamburg, hello"))) == 1
+
+
+@pytest.mark.parametrize("queries", [["sister Lena"], ["sister Lena", "Lena mends boats in Hamburg, hello"]])
+async def test_a_memory_pauses_with_the_message_it_quotes(
+    api: httpx.AsyncClient, learn: Learner, queries: list[str]
+) -> None:
+    await begin_long(api, f"Well, hello! {SISTER}")
+    await learn(QUOTED, "m1")
+    turns = []
+    for turn, n in enumerate(range(7, 19, 2)):
+        await append(api, [message(n, f"Tell me more, number {n}.")])
+        query = queries[turn % len(queries)]
+        first, second = recalled(await context(api, query=query)), recalled(await context(api, query=query))
+        assert first == second, "reading twice changes nothing"
+        turns.append(len([line for line in first if "Lena" in line]))
+        await append(api, [message(n + 1, "Yes.")])
+    assert turns == [1, 1, 0, 1, 1, 0]
+
+
 async def test_lines_remember_their_own_turns(api: httpx.AsyncClient) -> None:
     await begin(api, recall={"mode": "auto"})
     await write(api, LANTERN)
