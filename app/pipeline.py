@@ -111,7 +111,7 @@ class Pipeline:
             CharacterRenamed: self._on_rename,
             ChatEdited: self._on_chat_edited,
             LayerChanged: self._on_layer_changed,
-            ChatForked: knowledge.on_fork,
+            ChatForked: self._on_fork,
             CurrentLineReplaced: self._on_line_replaced,
             OwnerErased: self._on_owner_erased,
             WorkScheduled: self._on_work_scheduled,
@@ -240,6 +240,12 @@ class Pipeline:
         await knowledge.on_line_replaced(db_session, event)
         for layer in self._layers:
             await layer.on_line_replaced(db_session, event)
+
+    async def _on_fork(self, db_session: DbSession, event: ChatForked) -> None:
+        """Copy to a fork what belongs to the chat and not to its line."""
+        await knowledge.on_fork(db_session, event)
+        for layer in self._layers:
+            await layer.on_fork(db_session, event, now=self._clock())
 
     async def _on_owner_erased(self, db_session: DbSession, event: OwnerErased) -> None:
         """Let the layers erase data about a chat or a user that is stored under another key."""

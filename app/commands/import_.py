@@ -6,6 +6,7 @@ from pathlib import Path
 
 from app.chats.chat_lock import ChatRef
 from app.commands.arguments import add_chat, add_data, find_database_url, name_chat, say
+from app.embeddings.configured import is_configured
 from app.kit.clock import system_clock
 from app.kit.settings import SettingsError, load_settings
 from app.pipeline import open_database
@@ -39,7 +40,13 @@ async def _import(url: str, ref: ChatRef, form: FileFormat, path: Path) -> None:
     settings = load_settings()
     with path.open("rb") as file:
         database = open_database(
-            url, LAYERS, clock=system_clock, settle_s=settings.settle_s, notify=lambda: None, pool_size=2
+            url,
+            LAYERS,
+            clock=system_clock,
+            settle_s=settings.settle_s,
+            notify=lambda: None,
+            pool_size=2,
+            with_vectors=is_configured(settings),
         )
         try:
             await form.read(database, ref, file, system_clock())

@@ -2,10 +2,14 @@
 
 import argparse
 import asyncio
+from functools import partial
 
 from app.commands.arguments import add_address, add_data, say
+from app.commands.database import check_embedder, naming_database
 from app.commands.prompts import load_prompt_set
-from app.kit.settings import load_settings
+from app.kit.db import Database
+from app.kit.settings import Settings, load_settings
+from app.local.running import Urls
 from app.local.stack import Stack
 from app.local.up import run_up
 
@@ -26,6 +30,18 @@ def run(options: argparse.Namespace) -> int:
         redis_url=settings.redis_url,
         host=options.host,
         port=options.port,
+        check=partial(_check_embedder, settings),
         say=say,
     )
     return asyncio.run(run_up(stack, say))
+
+
+async def _check_embedder(settings: Settings, urls: Urls) -> None:
+    """Check the embedding model here, because API and worker would each report a fault, and the worker start again."""
+    url = settings.model_copy(update={"database_url": urls.database_url}).sqlalchemy_url
+    database = Database(url, pool_size=1)
+    try:
+        with naming_database():
+            await check_embedder(settings, database)
+    finally:
+        await database.close()

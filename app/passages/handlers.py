@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from app.chats.events import LineTruncated, MessagesAppended, MessagesChanged
+from app.chats.events import ChatForked, LineTruncated, MessagesAppended, MessagesChanged
 from app.chats.head import Head
+from app.chats.heads import lock_line
 from app.chats.scheduling import schedule
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork
+from app.passages import queries
 from app.passages.progress import NAME, VECTORS, Progress
 
 INDEX = "index"
@@ -47,6 +49,19 @@ async def on_truncate(_db_session: DbSession, event: LineTruncated) -> None:
     for name in (NAME, VECTORS):
         if (progress := Progress.of(head, name)).seq > head.head_seq:
             head.cursors[name] = progress.shortened(head.head_seq).to_json(head.chat_key)
+
+
+async def on_fork(db_session: DbSession, event: ChatForked, *, now: datetime) -> None:
+    """Copy the vectors of the fork's texts, and schedule its index and the vectors that are missing.
+
+    The keys of the index contain the chat's key, so its rows cannot be copied.
+    """
+    head = await lock_line(db_session, *event.target)
+    if head is None:
+        raise LookupError(f"the fork {event.target[1]} does not exist")
+    if db_session.with_vectors:
+        await queries.copy_vectors(db_session.raw, event.chat_key, head.line)
+    await schedule_all(db_session, head, now=now)
 
 
 async def schedule_all(db_session: DbSession, head: Head, *, now: datetime) -> None:

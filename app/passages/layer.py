@@ -1,7 +1,7 @@
 """The descriptor of the index of words and of vectors."""
 
 from app.layers.layer import Layer
-from app.passages.handlers import on_append, on_change, on_truncate
+from app.passages.handlers import on_append, on_change, on_fork, on_truncate
 from app.passages.job import INDEX_MESSAGES
 from app.passages.models import Passage, PassageVector
 from app.passages.progress import NAME
@@ -15,4 +15,5 @@ LAYER = Layer(
     on_append=on_append,
     on_change=on_change,
     on_truncate=on_truncate,
+    on_fork=on_fork,
 )

@@ -62,6 +62,13 @@ _WITH_VECTORS = f"""
         WHERE chat_key = $1 AND line_id = '{CHAT_WIDE}' AND model_id = $2 AND message_id = text.message_id
             AND digest = text.digest AND part = 0 {ONE_LOOKUP_EACH}) AS v"""  # noqa: S608
 
+_COPY_VECTORS = f"""
+    INSERT INTO vectors (chat_key, line_id, model_id, message_id, digest, part, vector)
+    SELECT $2, line_id, model_id, message_id, digest, part, vector FROM vectors v
+    WHERE chat_key = $1 AND line_id = '{CHAT_WIDE}' AND EXISTS (
+        SELECT FROM messages m
+        WHERE m.chat_key = $2 AND m.line_id = $3 AND m.message_id = v.message_id AND m.digest = v.digest)"""  # noqa: S608
+
 _DELETE_OTHER_VECTORS = f"""
     DELETE FROM vectors WHERE chat_key = $1 AND line_id = '{CHAT_WIDE}'
         AND (model_id <> $2 OR (message_id = ANY ($3::text[]) AND NOT {write_is_on_a_line("vectors")}))"""  # noqa: S608
@@ -132,6 +139,11 @@ async def add_vectors(
 ) -> None:
     """Add (message id, digest, part, vector as text) of texts that may have vectors already."""
     await connection.execute(_ADD_VECTORS, chat_key, model_id, *map(list, zip(*rows, strict=True)))
+
+
+async def copy_vectors(connection: Connection, source: UUID, line: Line) -> None:
+    """Copy the vectors of a chat, given by its key, to a new chat: those of the texts that its line has."""
+    await connection.execute(_COPY_VECTORS, source, *line)
 
 
 async def delete_other_vectors(

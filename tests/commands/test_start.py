@@ -143,6 +143,24 @@ async def test_vectors_of_another_model_end_the_start(tmp_path: Path, fresh_data
     )
 
 
+async def test_vectors_of_another_model_end_the_whole_service_with_one_line(
+    tmp_path: Path, fresh_database_url: str, servers: Urls
+) -> None:
+    async with ScriptedEmbeddings() as server:
+        settings = {
+            "MEMOBOOK_DATABASE_URL": fresh_database_url,
+            "MEMOBOOK_REDIS_URL": servers.redis_url,
+            "MEMOBOOK_EMBEDDINGS_BASE_URL": server.base_url,
+        }
+        await said_by(tmp_path, "reindex", **settings, MEMOBOOK_EMBEDDINGS_MODEL="tiny")
+        code, said, error = await outcome(tmp_path, "up", "--port", "0", **settings, MEMOBOOK_EMBEDDINGS_MODEL="other")
+    assert (code, said) == (1, "")
+    assert error == (
+        "memobook: MEMOBOOK_EMBEDDINGS_MODEL: the stored vectors are of tiny (64 dimensions), not of other;"
+        " run memobook reindex\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [

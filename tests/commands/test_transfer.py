@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from app.cli import main
@@ -37,6 +38,19 @@ async def test_a_chat_goes_out_as_it_came_in(capfdbinary: pytest.CaptureFixture[
     exported = (tmp_path / "out.jsonl").read_bytes()
     assert exported == capfdbinary.readouterr().out
     assert exported.splitlines()[1] == FILE.splitlines()[1]
+
+
+async def test_an_imported_chat_gets_vectors(
+    fresh_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMOBOOK_EMBEDDINGS_BASE_URL", "http://127.0.0.1:9/v1")  # nothing is sent by the import
+    monkeypatch.setenv("MEMOBOOK_EMBEDDINGS_MODEL", "tiny")
+    (tmp_path / "in.jsonl").write_bytes(FILE)
+    assert await memobook("import", "in.jsonl", "--format", "jsonl", "--chat-id", "c") == 0
+    connection = await asyncpg.connect(fresh_database_url.replace("+asyncpg", ""))
+    due = await connection.fetch("SELECT layer, key FROM work")
+    await connection.close()
+    assert ("passages", "vectors") in [tuple(item) for item in due]
 
 
 @pytest.mark.parametrize(

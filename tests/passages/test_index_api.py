@@ -163,6 +163,8 @@ async def test_a_fork_is_searched_and_gets_an_index_of_its_own(
     await begin_indexed(api, dispatcher, clock)
     ok(await api.post(f"{CHAT}/fork", json={"chat_id": "f"}), 201)
     assert await find(api, "lantern", "/v1/chats/f") == {"m5"}
+    await settle(dispatcher, clock)
+    assert await count_rows(database, tenant, "f") == 128, "without a further message"
     await append(api, sail(129, 192), "f")
     await settle(dispatcher, clock)
     assert await count_rows(database, tenant, "f") == 192

@@ -198,6 +198,29 @@ async def test_a_restored_line_has_its_vectors(
     assert await count_vectors(database, tenant) == 0
 
 
+@pytest.mark.usefixtures("story")
+@pytest.mark.parametrize("at_seq", [None, 2], ids=["whole", "at a message"])
+async def test_a_fork_has_vectors_and_asks_for_none_again(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+    model: ScriptedEmbeddings,
+    at_seq: int | None,
+) -> None:
+    await edit(api, "m1", content="The loaf is warm.")  # its vector is not made yet
+    asked = len(model.requests)
+    ok(await api.post(f"{CHAT}/fork", json={"chat_id": "f", "at_seq": at_seq}), 201)
+    assert await count_vectors(database, tenant, "f") == (6 if at_seq is None else 1)
+    await settle(dispatcher, clock)
+    assert await count_vectors(database, tenant, "f") == (7 if at_seq is None else 2)
+    found = ok(await api.post("/v1/chats/f/memories/search", json={"query": "bread"}), 200)
+    assert (found["mode"], found["hits"][0]["id"]) == ("hybrid", "m1")
+    texts = [text for request in model.requests[asked:] for text in request["input"]]
+    assert sorted(set(texts)) == ["User: The loaf is warm.", "bread"]
+
+
 async def test_a_long_message_is_found_by_each_part(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
