@@ -1,18 +1,15 @@
 """Contributes memos to a context, from the window on the line's row. Pure."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from app.chats.budgets import choose_newest_first
 from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, list_gaps, place
 from app.memos.settings import MemoSettings
+from app.memos.trim_groups import group_memos
 
 HEADING = "## Memo Book"
-MEMOS_IN_GROUP = 5
-"""The number of memos, with consecutive numbers in the book, that are trimmed together."""
-
 WINDOW_PARTS = ("memos", "pinned")
 
 SEGMENT = SegmentSpec(
@@ -45,8 +42,9 @@ def contribute(view: View) -> Contributed:
         stored = [memo for memo in view.cached.get(part, ()) if view.is_known(_last_seq(memo))]
         limit = budget.tokens(view.settings.context_tokens) if budget else None
         kept = choose_newest_first([memo["tokens"] for memo in stored], limit)
+        groups = group_memos(stored, pinned=part == "pinned")
         for index, memo in enumerate(stored):
-            item = _item(memo, pinned=part == "pinned")
+            item = _item(memo, groups[index], pinned=part == "pinned")
             if index in kept:
                 items.append(item)
             else:
@@ -66,16 +64,9 @@ def source_of(memo_id: UUID | str) -> str:
     return f"memo:{memo_id}"
 
 
-def _item(memo: Mapping[str, Any], *, pinned: bool) -> Item:
+def _item(memo: Mapping[str, Any], group: TrimGroup, *, pinned: bool) -> Item:
     number = memo["number"]
-    group = _group_of((number - 1) // MEMOS_IN_GROUP, pinned)
     first_seq = memo["first_seq"]
     covers = None if first_seq is None else (first_seq, memo["last_seq"])
     sources = (source_of(memo["id"]),)
     return Item(memo["text"], memo["tokens"], sources, "", group, covers, (memo["sort_key"], number), pinned)
-
-
-@lru_cache(maxsize=1_024)
-def _group_of(index: int, pinned: bool) -> TrimGroup:
-    first = index * MEMOS_IN_GROUP + 1
-    return TrimGroup(first, f"{'pinned ' if pinned else ''}memos {first}–{first + MEMOS_IN_GROUP - 1}")

@@ -130,6 +130,31 @@ async def test_a_cut_off_through_a_short_batch_reopens_it(
     assert (await ranges(api))[-1][0] == 33
 
 
+async def test_a_tight_budget_leaves_out_the_oldest_memos_first(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await put(api, settings=OFF | {"history": {"keep_messages": 8, "grow_messages": 8}})
+    await append(api, talk(1, 80))
+    await put(api, status=200, settings={"memos": {"enabled": True, "window": 1}})
+    await append(api, talk(81, 240))
+    await put(api, status=200, settings={"memos": {"window": 60}})
+    await settle_rounds(dispatcher, clock, rounds=3)
+    await backfill(api)
+    await settle_rounds(dispatcher, clock, rounds=3)
+    memos = {f"memo:{memo['id']}": memo for memo in await book(api)}
+    whole = await context(api)
+    numbers = [memos[source]["number"] for source in _memo_sources(whole)]
+    assert numbers != sorted(numbers)
+    for fewer in (100, 300, 600):
+        shown = _memo_sources(await context(api, max_tokens=whole["tokens"] - fewer))
+        assert 0 < len(shown) < len(numbers)
+        assert shown == _memo_sources(whole)[-len(shown) :]
+
+
+def _memo_sources(shown: Json) -> list[str]:
+    return [source for one in shown["segments"] if one["name"] == "memos" for source in one["sources"]]
+
+
 async def test_a_backfill_needs_memos_to_be_on(api: httpx.AsyncClient) -> None:
     await put(api, settings=OFF)
     await append(api, talk(1, 20))
