@@ -44,7 +44,7 @@ class Omission:
     """
 
     name: str
-    why: Literal["blank", "budget", "max_tokens"]
+    why: Literal["blank", "budget", "max_tokens", "no_vectors"]
     tokens: int
 
 

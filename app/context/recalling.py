@@ -43,7 +43,7 @@ class Found:
     """What a search found for a context.
 
     Attributes:
-        hits: The results, best first; never empty.
+        hits: The results, best first; empty only if `words_alone`.
         tired: The sources that are left out: both of the last two turns recalled them, or something that says the same.
         shown: The texts that the context contains anyway.
         limit_tokens: The limit for the segment.
@@ -51,6 +51,7 @@ class Found:
         newest_seq: The seq of the newest message, or the seq after it if the request has a draft.
         remembered: The sources that earlier contexts of the line recalled.
         only_chat: Whether only the chat itself was searched.
+        words_alone: Whether an embedding model is configured, but gave no vector for the query in time.
 
     """
 
@@ -62,6 +63,7 @@ class Found:
     newest_seq: int
     remembered: Remembered
     only_chat: bool
+    words_alone: bool
 
 
 def is_recalling(options: ContextQuery, settings: ChatSettings) -> bool:
@@ -78,15 +80,17 @@ async def find_recalled(
     *,
     now: datetime,
 ) -> Found | None:
-    """Return the results of a search for a context; None if there is nothing to search for, or no result."""
+    """Return the results of a search for a context; None if there is nothing to search for, or nothing to report."""
     row, settings, history = source.row, source.settings, source.history
     spoken = [entry.text for entry in reversed(history) if entry.role in _SPEAKING]
     newest_first = spoken if options.draft is None else [options.draft, *spoken]
     terms = find_terms(options.query) if options.query else find_terms_of_messages(newest_first)
-    meaning = None
+    meaning, words_alone = None, False
     if recalling is not None:
         query = options.query or " ".join(newest_first[: 1 if newest_first and len(newest_first[0]) >= _TELLING else 2])
-        meaning = await embed_query(recalling.embedder_of(ref.tenant), query)
+        embedder = recalling.embedder_of(ref.tenant)
+        meaning = await embed_query(embedder, query)
+        words_alone = embedder is not None and meaning is None and bool(query.strip())
     if not terms and meaning is None:
         return None
     items = [item for one in source.contributed.values() for part in one.segments for item in part.items]
@@ -120,7 +124,7 @@ async def find_recalled(
             viewed=Viewed(ref.key, searched.character, list_revisions(row, list_changes())) if is_current else None,
         )
     hits = [hit for hit in await rank_found(texts, searched, terms) if not _is_said(hit, history)]
-    if not hits:
+    if not hits and not words_alone:
         return None
     line = (ref.key, row["line_id"])
     newest_seq = head_seq if options.draft is None else head_seq + 1
@@ -139,6 +143,7 @@ async def find_recalled(
         newest_seq,
         remembered,
         ref.only_chat,
+        words_alone,
     )
 
 
@@ -150,7 +155,9 @@ def _is_said(hit: Hit, history: Sequence[HistoryMessage]) -> bool:
 def fit_recalled(
     found: Found | None, parts: Parts, max_tokens: int, render_options: RenderOptions
 ) -> tuple[Fitted, Sequence[Hit], Sequence[Omission]]:
-    """Return the fitted context with the results that fit, these results, and what `max_tokens` left out of them.
+    """Return the fitted context with the results that fit, these results, and what was left out of them.
+
+    What was left out is what exceeds `max_tokens`, and the comparison of meaning if the embedding model did not answer.
 
     If not all results fit, the limit is halved until the rest fits, so more can be left out than necessary.
 
@@ -160,6 +167,7 @@ def fit_recalled(
         return fit(parts, max_tokens, render_options), (), ()
     limit_tokens = found.limit_tokens
     wanted = 0
+    no_vectors = [Omission(SEGMENT, "no_vectors", 0)] if found.words_alone else []
     while chosen := choose(
         found.hits, left_out=found.tired, shown=found.shown, limit_tokens=limit_tokens, count=count_tokens
     ):
@@ -170,10 +178,11 @@ def fit_recalled(
         fitted = fit(replace(parts, segments=[*parts.segments, segment]), max_tokens, render_options)
         if all(omission.name != SEGMENT for omission in fitted.omitted):
             left_out = [Omission(SEGMENT, "max_tokens", wanted - tokens)] if tokens < wanted else []
-            return fitted, chosen, left_out
+            return fitted, chosen, [*left_out, *no_vectors]
         limit_tokens = min(limit_tokens // 2, tokens - 1)
     fitted = fit(parts, max_tokens, render_options)
-    return fitted, (), [Omission(SEGMENT, "max_tokens", wanted)] if wanted else []
+    left_out = [Omission(SEGMENT, "max_tokens", wanted)] if wanted else []
+    return fitted, (), [*left_out, *no_vectors]
 
 
 async def remember(memory: RecallMemory, found: Found, recalled: Sequence[Mapping[str, Any]]) -> None:

@@ -216,7 +216,10 @@ class OmissionOut(BaseModel):
     """Something that was left out."""
 
     name: str = Field(description="A segment, a part of one such as `memos 1–5`, `history`, or `message:<id>`.")
-    why: str = Field(description="The reason: `max_tokens`, `budget` or `blank`.")
+    why: str = Field(
+        description="The reason: `max_tokens`, `budget`, `blank`, or `no_vectors`: the embedding model did not answer "
+        "in time, so recall compared words alone."
+    )
     tokens: int = Field(description="The o200k tokens of its text.")
 
 

@@ -114,7 +114,7 @@ async def _assemble(
         whole = await _read_row(database, ref, options, max_tokens=MAX_TOKENS)
         source = read_material(whole, layers, options.character)
         context = assemble_source(ref, source, options, own=own, now=now, found=found)
-    if recalling is not None and found is not None:
+    if recalling is not None and found is not None and found.hits:
         await remember(recalling.memory, found, context["recalled"])
     return context
 

@@ -259,6 +259,20 @@ async def test_recall_finds_what_has_the_same_meaning(
 
 
 @pytest.mark.usefixtures("story")
+async def test_a_context_says_that_recall_compared_words_alone(
+    api: httpx.AsyncClient, model: ScriptedEmbeddings
+) -> None:
+    def list_reasons(answer: Json) -> list[str]:
+        return [one["why"] for one in answer["omitted"] if one["name"] == "recalled"]
+
+    assert list_reasons(await context(api, recall="auto", query="Which ferry?")) == []
+    gate = model.hold()
+    for query in ("Which ferry?", "A purple zeppelin?"):
+        assert list_reasons(await context(api, recall="auto", query=query)) == ["no_vectors"]
+    gate.release()
+
+
+@pytest.mark.usefixtures("story")
 async def test_a_character_searches_by_meaning_too(api: httpx.AsyncClient, dispatcher: Dispatcher) -> None:
     history = {"keep_messages": 2, "grow_messages": 0, "edges": "every_message"}
     ok(await api.put(CHAT, json={"settings": {"memos": {"enabled": False}, "history": history}}), 200)
