@@ -62,6 +62,29 @@ async def test_forgetting_an_unknown_fact_names_the_known(api: httpx.AsyncClient
     assert "The facts are: lamp." in await call(api, "forget_fact", {"key": "lantern"})
 
 
+async def test_a_fact_of_tools_has_one_name(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    for key, value in (("Favourite Colour", "green"), ("favourite_colour", "red"), ("user_birthday", "March 3")):
+        clock.step(1)
+        await note(api, key, value)
+    assert await held(api) == {"favourite_colour": "red", "birthday": "March 3"}
+    clock.step(1)
+    assert "forgotten: birthday" in await call(api, "forget_fact", {"key": "User Birthday"})
+    assert await held(api) == {"favourite_colour": "red"}
+
+
+async def test_the_key_of_a_person_stays_as_sent(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await set_fact(api, "Favourite Colour", "green")
+    await set_fact(api, "user_birthday", "March 3", under=USER)
+    clock.step(1)
+    await note(api, "favourite_colour", "red")
+    await note(api, "birthday", "April 4")
+    assert await held(api) == {"Favourite Colour": "red", "user_birthday": "April 4"}
+
+
 async def test_wrong_arguments_are_explained(api: httpx.AsyncClient) -> None:
     await begin(api)
     for arguments in ({}, {"key": "lamp"}, {"key": "a/b", "value": "x"}, {"key": "lamp", "value": " "}):
