@@ -12,10 +12,12 @@ from app.facts.book import KIND, NAME, list_held, say
 from app.facts.keys import MAX_KEY_CHARS, choose_key
 from app.facts.schemas import MAX_VALUE_CHARS, FactKey, FactValue
 from app.facts.wording import word_fact
+from app.kit.tokens import count_tokens
 from app.knowledge.learning import choose_scope, learn
 from app.knowledge.reading import Viewpoint, find_deciding, view_chat
 from app.knowledge.service import Said
-from app.layers.tool import Answer, Tool, ToolCall, read, refused, wrote
+from app.layers.tool import Answer, PageNumber, Tool, ToolCall, read, refused, wrote
+from app.layers.tool_pages import word_page
 
 Key = Annotated[
     FactKey,
@@ -52,9 +54,11 @@ class ForgetFact(BaseModel):
 
 
 class GetFacts(BaseModel):
-    """The arguments of `get_facts`: none."""
+    """The arguments of `get_facts`."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{}]})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{}, {"page": 2}]})
+
+    page: PageNumber = 1
 
 
 async def _set_fact(call: ToolCall, arguments: SetFact) -> Answer:
@@ -78,12 +82,13 @@ async def _forget_fact(call: ToolCall, arguments: ForgetFact) -> Answer:
     return wrote(f"It is forgotten: {key}. Go on with the story; do not mention it.", made)
 
 
-async def _get_facts(call: ToolCall, _arguments: GetFacts) -> Answer:
+async def _get_facts(call: ToolCall, arguments: GetFacts) -> Answer:
     view = await view_chat(call.db_session, call.ref, character=call.character)
     held = await list_held(call.db_session, view)
     if not held:
         return read("There are no facts yet.")
-    return read("\n".join(word_fact(key, one.content or "") for key, one in sorted(held.items())))
+    lines = [word_fact(key, one.content or "") for key, one in sorted(held.items())]
+    return read(word_page(None, lines, arguments.page, again="`get_facts` with page", count_tokens=count_tokens))
 
 
 async def _teach(call: ToolCall, head: Head, view: Viewpoint, tool: str, said: Said) -> Made:

@@ -6,6 +6,8 @@ import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
+from app.kit.tokens import count_tokens
+from app.layers.tool_pages import MAX_PAGE_TOKENS
 from tests.facts.asking import (
     CHAT,
     USER,
@@ -54,6 +56,20 @@ async def test_a_tool_sets_and_forgets_a_fact(api: httpx.AsyncClient, clock: Ste
     assert await held(api) == {}
     assert await call(api, "get_facts", {}) == "There are no facts yet."
     assert [one["value"] for one in await history(api, "lamp")] == [None, "green"]
+
+
+async def test_many_facts_are_read_page_by_page(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    value = "A long description of the lamp. " * 46
+    for number in range(25):
+        await set_fact(api, f"lamp_{number:02}", value.strip())
+    first = await call(api, "get_facts", {})
+    assert count_tokens(first) <= MAX_PAGE_TOKENS
+    *lines, note = first.splitlines()
+    assert note == f"{25 - len(lines)} more. To read on, call `get_facts` with page 2."
+    second = await call(api, "get_facts", {"page": 2})
+    assert second.startswith(f"- lamp_{len(lines):02}: ")
+    assert "There is no page 9" in await call(api, "get_facts", {"page": 9})
 
 
 async def test_forgetting_an_unknown_fact_names_the_known(api: httpx.AsyncClient) -> None:
