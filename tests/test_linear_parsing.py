@@ -17,10 +17,10 @@ from app.consolidation.answers import profile_for
 from app.consolidation.certainty import tells_story
 from app.consolidation.extractive import learn
 from app.consolidation.importance import rate_message
-from app.consolidation.learnt import normalise_key
 from app.consolidation.safe_facts import find_facts
 from app.diary.answers import DIARY_ENTRY_PROFILE, DIARY_PROFILE
 from app.diary.refusals import declines
+from app.facts.keys import normalise_key
 from app.kit.tokens import count_tokens
 from app.memories.dedupe import similarity
 from app.memos.answer_json import close_json, json_as_lines

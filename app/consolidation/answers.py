@@ -15,9 +15,9 @@ from app.consolidation.learnt import (
     MAX_TAGS,
     MAX_VALUE_CHARS,
     Learnt,
-    normalise_key,
     shorten,
 )
+from app.facts.keys import normalise_key
 from app.memories.memory import DEFAULT_IMPORTANCE, Category
 from app.summarising.answer_text import (
     FENCE,
@@ -143,7 +143,7 @@ def _read_words(fields: Fields) -> tuple[str | None, str]:
     key = fields.get("key", fields.get("fact"))
     value = _text(fields.get("value"))
     if isinstance(key, str) and value:
-        name = (normalise_key(key) or "").removeprefix("user_s_").removeprefix("user_")
+        name = normalise_key(key)
         return name or None, shorten(value, MAX_VALUE_CHARS) if name else ""
     content = next((text for name in (*CONTENT_KEYS, "fact") if (text := _text(fields.get(name)))), "")
     return None, shorten(content, MAX_CONTENT_CHARS)

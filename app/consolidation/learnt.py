@@ -1,7 +1,5 @@
 """What consolidation learns: facts and memories, each with the messages that it comes from. Pure."""
 
-import re
-import unicodedata
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,12 +11,8 @@ PROMOTION_IMPORTANCE = 0.6
 
 MAX_CONTENT_CHARS = 400
 MAX_VALUE_CHARS = 200
-MAX_KEY_CHARS = 40
 MAX_TAGS = 5
 MAX_TAG_CHARS = 30
-
-
-_NOT_IN_KEY = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +48,6 @@ class Learnt:
             raise ValueError("must have a content and at least one source")
         if not 0 <= self.importance <= 1:
             raise ValueError("importance must be between 0 and 1")
-
-
-def normalise_key(key: str) -> str | None:
-    """Return `key` in lower case with underscores between its words, or None if it has no letter or digit.
-
-    Letters of every script are kept: `Favourite colour` becomes `favourite_colour`. At most 40 characters.
-    """
-    words = _NOT_IN_KEY.sub("_", unicodedata.normalize("NFKC", key).lower()).strip("_")
-    return words[:MAX_KEY_CHARS].rstrip("_") or None
 
 
 def shorten(text: str, max_chars: int) -> str:

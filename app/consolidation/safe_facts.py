@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from app.consolidation.fact_values import read_allergens, read_date, read_value
-from app.consolidation.learnt import normalise_key
+from app.facts.keys import normalise_key
 from app.summarising.judging.speech import count_letters, divide
 from app.summarising.sentences import Kind, split_sentences
 from app.summarising.transcript import Utterance

@@ -13,6 +13,7 @@ from app.consolidation.learnt import Learnt
 from app.consolidation.ranges import Due, date_items
 from app.facts.book import NAME as FACTS
 from app.facts.book import list_held, say
+from app.facts.keys import choose_key
 from app.facts.settings import FactSettings
 from app.kit.db import DbSession
 from app.knowledge.errors import TooManyKeys
@@ -47,7 +48,7 @@ def place_of(head: Head, source: Source) -> Place:
 
 async def list_noted(db_session: DbSession, head: Head, place: Place, *, now: datetime) -> list[Noted]:
     """Return what the chat knows: the facts, then its strongest memories."""
-    view = Viewpoint(ScopeKey.of_chat(place.tenant, place.chat_key), head.line, place.character)
+    view = _view(head, place)
     facts = await list_held(db_session, view)
     memory_view = MemoryView(view, MemorySettings.of(head.settings), head.time_zone)
     memories = await list_strongest(db_session, memory_view, MOST_NOTED_MEMORIES, now=now)
@@ -55,6 +56,10 @@ async def list_noted(db_session: DbSession, head: Head, place: Place, *, now: da
         *(Noted(key, one.content or "") for key, one in sorted(facts.items())),
         *(Noted(None, one.content) for one in memories),
     ]
+
+
+def _view(head: Head, place: Place) -> Viewpoint:
+    return Viewpoint(ScopeKey.of_chat(place.tenant, place.chat_key), head.line, place.character)
 
 
 async def store(db_session: DbSession, head: Head, due: Due, source: Source, draft: Draft, *, now: datetime) -> None:
@@ -91,13 +96,15 @@ async def _store_facts(
     taught: Mapping[int, Taught],
     at: datetime,
 ) -> None:
+    if not facts:
+        return
+    held = await list_held(db_session, _view(head, place))
     for one, origin, after in facts:
         sources = [taught[seq] for seq in one.sources]
-        said = say(one.key or "", one.content)
+        said = say(choose_key(one.key or "", held), one.content)
         with suppress(TooManyKeys):  # only a new key can exceed the limit
             await learn_value(db_session, head, place, said, sources, layer=FACTS, origin=origin, at=at + after)
-    if facts:
-        record(db_session, head.line, FACTS)
+    record(db_session, head.line, FACTS)
 
 
 def _list_learnt(due: Due, draft: Draft) -> list[_Dated]:

@@ -18,7 +18,7 @@ from app.knowledge.known import Known
 from app.knowledge.reading import Viewpoint, list_sources, view_chat
 from app.knowledge.scopes import ScopeKey
 
-Key = Annotated[FactKey, Path(description="The fact's key.", examples=["user_brother"])]
+Key = Annotated[FactKey, Path(description="The fact's key.", examples=["brother"])]
 
 _TAGS: list[Any] = ["knowledge"]
 

@@ -7,11 +7,11 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.chats.settings import Scope
+from app.facts.keys import MAX_KEY_CHARS
 from app.kit.wire import RequestModel, SegmentText, Text
 from app.knowledge.descriptions import CHARACTER, SCOPE, SOURCES
 from app.layers.derived import EDITED, ORIGIN, Origin
 
-MAX_KEY_CHARS = 100
 MAX_VALUE_CHARS = 2_000
 
 

@@ -7,17 +7,22 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.bindings.service import Call, Made
 from app.chats.chat_lock import lock_head
 from app.chats.hashes import identity
+from app.chats.head import Head
 from app.facts.book import KIND, NAME, list_held, say
-from app.facts.schemas import MAX_KEY_CHARS, MAX_VALUE_CHARS, FactKey, FactValue
+from app.facts.keys import MAX_KEY_CHARS, choose_key
+from app.facts.schemas import MAX_VALUE_CHARS, FactKey, FactValue
 from app.facts.wording import word_fact
+from app.kit.tokens import count_tokens
 from app.knowledge.learning import choose_scope, learn
-from app.knowledge.reading import find_deciding, view_chat
-from app.layers.tool import Answer, Tool, ToolCall, read, refused, wrote
+from app.knowledge.reading import Viewpoint, find_deciding, view_chat
+from app.knowledge.service import Said
+from app.layers.tool import Answer, PageNumber, Tool, ToolCall, read, refused, wrote
+from app.layers.tool_pages import word_page
 
 Key = Annotated[
     FactKey,
     Field(
-        description="A short name of what it is about, such as `user_birthday` or `pets`; the same name each time. "
+        description="A short name of what it is about, such as `birthday` or `pets`; the same name each time. "
         f"At most {MAX_KEY_CHARS} characters, without a slash."
     ),
 ]
@@ -27,7 +32,7 @@ class SetFact(BaseModel):
     """The arguments of `set_fact`."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"key": "user_brother", "value": "Tomas, a ferryman"}]}
+        extra="forbid", json_schema_extra={"examples": [{"key": "brother", "value": "Tomas, a ferryman"}]}
     )
 
     key: Key
@@ -43,50 +48,56 @@ class SetFact(BaseModel):
 class ForgetFact(BaseModel):
     """The arguments of `forget_fact`."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"key": "user_job"}]})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"key": "job"}]})
 
     key: Key
 
 
 class GetFacts(BaseModel):
-    """The arguments of `get_facts`: none."""
+    """The arguments of `get_facts`."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{}]})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{}, {"page": 2}]})
+
+    page: PageNumber = 1
 
 
 async def _set_fact(call: ToolCall, arguments: SetFact) -> Answer:
-    made = await _teach(call, SET_FACT.name, arguments.key, arguments.value)
-    text = f"It is noted: {arguments.key} is “{arguments.value}”. Go on with the story; do not mention the note."
+    head = await lock_head(call.db_session, call.ref)
+    view = await view_chat(call.db_session, call.ref, character=call.character)
+    key = choose_key(arguments.key, await list_held(call.db_session, view))
+    made = await _teach(call, head, view, SET_FACT.name, say(key, arguments.value))
+    text = f"It is noted: {key} is “{arguments.value}”. Go on with the story; do not mention the note."
     return wrote(text, made)
 
 
 async def _forget_fact(call: ToolCall, arguments: ForgetFact) -> Answer:
+    head = await lock_head(call.db_session, call.ref)
     view = await view_chat(call.db_session, call.ref, character=call.character)
     held = await list_held(call.db_session, view)
-    if arguments.key not in held:
+    key = choose_key(arguments.key, held)
+    if key not in held:
         known = ", ".join(held) or "none"
         return refused(f"There is no fact {arguments.key!r}, so nothing has changed. The facts are: {known}.")
-    made = await _teach(call, FORGET_FACT.name, arguments.key, None)
-    return wrote(f"It is forgotten: {arguments.key}. Go on with the story; do not mention it.", made)
+    made = await _teach(call, head, view, FORGET_FACT.name, say(key, None))
+    return wrote(f"It is forgotten: {key}. Go on with the story; do not mention it.", made)
 
 
-async def _get_facts(call: ToolCall, _arguments: GetFacts) -> Answer:
+async def _get_facts(call: ToolCall, arguments: GetFacts) -> Answer:
     view = await view_chat(call.db_session, call.ref, character=call.character)
     held = await list_held(call.db_session, view)
     if not held:
         return read("There are no facts yet.")
-    return read("\n".join(word_fact(key, one.content or "") for key, one in sorted(held.items())))
+    lines = [word_fact(key, one.content or "") for key, one in sorted(held.items())]
+    return read(word_page(None, lines, arguments.page, again="`get_facts` with page", count_tokens=count_tokens))
 
 
-async def _teach(call: ToolCall, tool: str, key: str, value: str | None) -> Made:
-    """Bind what a tool says about a fact to the reply that the call belongs to."""
+async def _teach(call: ToolCall, head: Head, view: Viewpoint, tool: str, said: Said) -> Made:
+    """Bind what a tool says about a fact to the reply that the call belongs to. `head` is locked."""
     db_session = call.db_session
-    head = await lock_head(db_session, call.ref)
-    view = await view_chat(db_session, call.ref, character=call.character)
-    words = identity("fact", f"{key}\0{value or ''}")
-    scope = await choose_scope(db_session, call.ref, view, await find_deciding(db_session, view, KIND, key))
+    words = identity("fact", f"{said.key}\0{said.content or ''}")
+    scope = await choose_scope(db_session, call.ref, view, await find_deciding(db_session, view, KIND, said.key))
     made = Call(NAME, tool, view.character or "", words, call.target)
-    return await learn(db_session, head, scope, made, say(key, value), now=call.now)
+    return await learn(db_session, head, scope, made, said, now=call.now)
 
 
 SET_FACT = Tool(

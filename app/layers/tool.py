@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from uuid import UUID
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from app.bindings.rule import Target
 from app.bindings.service import Made
@@ -14,6 +14,8 @@ from app.chats.chat_lock import ChatRef
 from app.chats.settings import ChatSettings
 from app.kit.db import DbSession
 from app.kit.job_context import TextEmbedder
+
+PageNumber = Annotated[int, Field(ge=1, le=10_000, description="Which page of a long answer to read; 1 is the first.")]
 
 
 def _offer_always(_settings: ChatSettings) -> bool:

@@ -10,9 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.bindings.service import Call, is_retry
 from app.chats.chat_lock import lock_head
 from app.chats.hashes import identity
+from app.kit.tokens import count_tokens
 from app.knowledge import reading
 from app.knowledge.learning import choose_scope, learn
-from app.layers.tool import Answer, Tool, ToolCall, read, refused, wrote
+from app.layers.tool import Answer, PageNumber, Tool, ToolCall, read, refused, wrote
+from app.layers.tool_pages import word_page
 from app.memories.book import MemoryView, list_memories, say_forgotten, view_chat
 from app.memories.days import FIRST_DAY, LAST_DAY, span
 from app.memories.memory import Memory
@@ -39,11 +41,12 @@ class Forget(BaseModel):
 class MemoryLog(BaseModel):
     """The arguments of `memory_log`."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"day": "2026-05-28"}, {}]})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"day": "2026-05-28"}, {}, {"page": 2}]})
 
     day: Annotated[
         date | None, Field(ge=FIRST_DAY, le=LAST_DAY, description="The day, such as `2026-05-28`; null is today.")
     ] = None
+    page: PageNumber = 1
 
 
 async def _forget(call: ToolCall, arguments: Forget) -> Answer:
@@ -73,7 +76,10 @@ async def _log(call: ToolCall, arguments: MemoryLog) -> Answer:
     )
     lines = [_word(memory) for memory in sorted(memories, key=lambda one: (one.learnt_at, one.memory_id))]
     lines += await _list_facts(call, view, first_at, until)
-    return read("\n".join([f"Learnt on {day}:", *lines]) if lines else f"Nothing was learnt on {day}.")
+    if not lines:
+        return read(f"Nothing was learnt on {day}.")
+    again = f"`memory_log` with day {day} and page"
+    return read(word_page(f"Learnt on {day}:", lines, arguments.page, again=again, count_tokens=count_tokens))
 
 
 async def _list_facts(call: ToolCall, view: MemoryView, first_at: datetime, until: datetime) -> list[str]:

@@ -2,32 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.consolidation.learnt import MAX_KEY_CHARS, Learnt, normalise_key, shorten
-
-
-@pytest.mark.parametrize(
-    ("key", "normalised"),
-    [
-        ("Favourite colour", "favourite_colour"),
-        ("  user-name ", "user_name"),
-        ("user's dog.name", "user_s_dog_name"),
-        ("__name__", "name"),
-        ("Lieblingsgröße", "lieblingsgröße"),
-        ("好きな色", "好きな色"),
-        ("ＮＡＭＥ", "name"),
-        ("?!", None),
-        ("", None),
-        ("word " * 30, "word_word_word_word_word_word_word_word"),
-    ],
-)
-def test_a_key_is_short_and_in_lower_case(key: str, normalised: str | None) -> None:
-    assert normalise_key(key) == normalised
-
-
-@given(st.text(max_size=80))
-def test_a_normalised_key_stays_the_same(key: str) -> None:
-    once = normalise_key(key)
-    assert once is None or (0 < len(once) <= MAX_KEY_CHARS and normalise_key(once) == once)
+from app.consolidation.learnt import Learnt, shorten
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
+from app.kit.tokens import count_tokens
+from app.layers.tool_pages import MAX_PAGE_TOKENS
 from tests.facts.asking import (
     CHAT,
     USER,
@@ -56,10 +58,47 @@ async def test_a_tool_sets_and_forgets_a_fact(api: httpx.AsyncClient, clock: Ste
     assert [one["value"] for one in await history(api, "lamp")] == [None, "green"]
 
 
+async def test_many_facts_are_read_page_by_page(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    value = "A long description of the lamp. " * 46
+    for number in range(25):
+        await set_fact(api, f"lamp_{number:02}", value.strip())
+    first = await call(api, "get_facts", {})
+    assert count_tokens(first) <= MAX_PAGE_TOKENS
+    *lines, note = first.splitlines()
+    assert note == f"{25 - len(lines)} more. To read on, call `get_facts` with page 2."
+    second = await call(api, "get_facts", {"page": 2})
+    assert second.startswith(f"- lamp_{len(lines):02}: ")
+    assert "There is no page 9" in await call(api, "get_facts", {"page": 9})
+
+
 async def test_forgetting_an_unknown_fact_names_the_known(api: httpx.AsyncClient) -> None:
     await begin(api)
     await set_fact(api, "lamp", "green")
     assert "The facts are: lamp." in await call(api, "forget_fact", {"key": "lantern"})
+
+
+async def test_a_fact_of_tools_has_one_name(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    for key, value in (("Favourite Colour", "green"), ("favourite_colour", "red"), ("user_birthday", "March 3")):
+        clock.step(1)
+        await note(api, key, value)
+    assert await held(api) == {"favourite_colour": "red", "birthday": "March 3"}
+    clock.step(1)
+    assert "forgotten: birthday" in await call(api, "forget_fact", {"key": "User Birthday"})
+    assert await held(api) == {"favourite_colour": "red"}
+
+
+async def test_the_key_of_a_person_stays_as_sent(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await set_fact(api, "Favourite Colour", "green")
+    await set_fact(api, "user_birthday", "March 3", under=USER)
+    clock.step(1)
+    await note(api, "favourite_colour", "red")
+    await note(api, "birthday", "April 4")
+    assert await held(api) == {"Favourite Colour": "red", "user_birthday": "April 4"}
 
 
 async def test_wrong_arguments_are_explained(api: httpx.AsyncClient) -> None:

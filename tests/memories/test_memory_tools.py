@@ -6,6 +6,8 @@ import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
+from app.kit.tokens import count_tokens
+from app.layers.tool_pages import MAX_PAGE_TOKENS
 from tests.facts.asking import USER, begin, call, learn_wide, note
 from tests.memories.asking import Learner, delete, history, listed, memories, write
 from tests.memories.test_remember import TOMAS, TWO_CATS
@@ -109,6 +111,19 @@ async def test_the_log_of_a_day_has_memories_and_facts(api: httpx.AsyncClient, c
     assert await call(api, "memory_log", {"day": "2026-04-01"}) == first
     assert await call(api, "memory_log", {"day": "2026-03-31"}) == "Nothing was learnt on 2026-03-31."
     assert "memory_log" in await call(api, "memory_log", {"day": "yesterday"}, status=422)
+
+
+async def test_the_log_of_a_full_day_has_pages(api: httpx.AsyncClient) -> None:
+    await put(api)
+    for number in range(60):
+        await write(api, f"The lamp number {number} hangs at the harbour. {'It is a brass lamp. ' * 18}".strip())
+    first = await call(api, "memory_log", {})
+    assert count_tokens(first) <= MAX_PAGE_TOKENS
+    heading, *lines, note = first.splitlines()
+    again = "call `memory_log` with day 2026-04-01 and page 2"
+    assert (heading, note) == ("Learnt on 2026-04-01:", f"{60 - len(lines)} more. To read on, {again}.")
+    second = await call(api, "memory_log", {"day": "2026-04-01", "page": 2})
+    assert f"The lamp number {len(lines)} " in second.splitlines()[1]
 
 
 async def test_a_day_begins_at_midnight_of_the_chat(api: httpx.AsyncClient, clock: SteppedClock) -> None:
