@@ -78,6 +78,14 @@ _IS_OPEN = """EXISTS (
                 AND o.binding_id = t.teaching_id AND o.is_open)"""
 
 
+IS_ON_CURRENT_LINE = """(
+            SELECT l.line_status FROM chats l WHERE l.chat_key = t.chat_key AND l.line_id = t.line_id) = 'current'"""
+"""The condition that the line of the teaching `t` is current.
+
+It is no join: without statistics the planner then begins with all current lines of the service.
+"""
+
+
 def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False) -> str:
     """Return the condition that the statement `s` is live.
 
@@ -90,10 +98,10 @@ def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False)
     """
     hidden = f"t.hidden AND NOT (t.chat_key = {chat} AND {_IS_OPEN})" if with_open else "t.hidden"
     return f"""(s.is_set OR EXISTS (
-        SELECT FROM teachings t JOIN chats l ON l.chat_key = t.chat_key AND l.line_id = t.line_id
+        SELECT FROM teachings t
         WHERE t.statement_id = s.statement_id AND coalesce(t.wide_key, t.chat_key) = s.owner_key AND NOT ({hidden})
             AND CASE WHEN t.chat_key = {chat} THEN t.line_id = {line} AND ({before} IS NULL OR t.first_seq < {before})
-                ELSE l.line_status = 'current' END
+                ELSE {IS_ON_CURRENT_LINE} END
         {ONE_LOOKUP_EACH}))"""
 
 

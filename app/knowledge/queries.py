@@ -14,6 +14,7 @@ from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.known import Known
 from app.knowledge.liveness import (
+    IS_ON_CURRENT_LINE,
     OWNER_GIVEN,
     OWNERS_OF_CHAT,
     keep_to_chat,
@@ -161,12 +162,12 @@ _LEARNT = f"""
                 AND (h.kind = 'fact' OR s.content IS NULL) AND {_ON_LINE} {ONE_LOOKUP_EACH})
     ORDER BY o.first_seq, h.importance DESC NULLS LAST, h.learnt_at DESC, h.statement_id DESC"""  # noqa: S608
 
-_PLACES = """
+_PLACES = f"""
     SELECT DISTINCT ON (t.statement_id) t.statement_id, t.chat_key, t.line_id, t.first_seq
-    FROM teachings t JOIN chats l ON l.chat_key = t.chat_key AND l.line_id = t.line_id
+    FROM teachings t
     WHERE t.statement_id = ANY($3) AND NOT t.hidden AND CASE WHEN t.chat_key = $1 THEN t.line_id = $2
-        ELSE t.wide_key IS NOT NULL AND l.line_status = 'current' END
-    ORDER BY t.statement_id, t.chat_key IS NOT DISTINCT FROM $1 DESC, t.first_seq DESC, t.chat_key"""
+        ELSE t.wide_key IS NOT NULL AND {IS_ON_CURRENT_LINE} END
+    ORDER BY t.statement_id, t.chat_key IS NOT DISTINCT FROM $1 DESC, t.first_seq DESC, t.chat_key"""  # noqa: S608
 
 _WRITTEN = f"""
     SELECT o.teaching_id, h.kind, h.key, h.content, h.operation, h.pattern

@@ -1,0 +1,175 @@
+"""The plans of the statements that read what lines taught, and memories, among many of other chats, users and tenants.
+
+They read by indexes alone, and no more than the chat, its user and its tenant have, also without statistics.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sized
+from hashlib import md5
+from typing import Any
+from uuid import UUID
+
+import orjson
+import pytest
+from asyncpg.connection import LoggedQuery
+
+from app.kit.clock import SteppedClock
+from app.kit.db import Connection, Database, DbSession
+from app.kit.ids import tenant_key
+from app.kit.owners import CHAT_WIDE, NO_LINE
+from app.knowledge import queries as known
+from app.knowledge.liveness import TENANT_KEY
+from app.knowledge.scopes import ScopeKey
+from app.layers.documents import list_documents
+from app.memories import queries as memories
+from app.memories.layer import LAYER
+from app.memories.queries import Choice, Keeping
+from app.pipeline import open_database
+from app.registry import LAYERS
+from tests.conftest import sqlalchemy_url
+from tests.facts.test_plans import list_nodes
+from tests.revision_watch import unwatch_revisions
+
+USERS = 1_000
+"""Each has a chat that taught 20 facts and 30 memories of the user, and 10 memories of its own, one each message."""
+
+OF_TENANT = 10
+"""The memories of the tenant, which the first chat taught."""
+
+OF_OTHER_TENANT = 20_000
+
+MOST_BLOCKS = 600
+"""About ten for each of the 60 statements of a user: of the statement, its teachings, and their lines."""
+
+FILL = f"""
+    INSERT INTO chats (chat_key, line_id, tenant, chat_id, user_id, user_key, line_created_at, created_at,
+        last_active_at)
+    SELECT md5('chat' || u)::uuid, md5('line' || u)::uuid, CASE WHEN u = 0 THEN 'other' ELSE 'many' END, 'chat' || u,
+        'user' || u, md5('user' || u)::uuid, now(), now(), now()
+    FROM generate_series(0, {USERS} - 1) AS u;
+    CREATE TEMPORARY TABLE learnt AS
+    SELECT u, i AS seq, i < 50 AS is_wide, md5('user' || u)::uuid AS wide_key, i < 20 AS is_fact, u || '.' || i AS id
+    FROM generate_series(0, {USERS} - 1) AS u, generate_series(0, 59) AS i
+    UNION ALL
+    SELECT c.u, i, true, {TENANT_KEY}, false, c.tenant || '.' || i
+    FROM (VALUES (0, 'other', {OF_OTHER_TENANT}), (1, 'many', {OF_TENANT})) AS c (u, tenant, most),
+        generate_series(0, c.most - 1) AS i;
+    INSERT INTO statements (owner_key, line_id, statement_id, kind, key, content, importance, origin, learnt_at)
+    SELECT CASE WHEN is_wide THEN wide_key ELSE md5('chat' || u)::uuid END,
+        CASE WHEN is_wide THEN '{NO_LINE}' ELSE '{CHAT_WIDE}' END::uuid, md5('s' || id)::uuid,
+        CASE WHEN is_fact THEN 'fact' ELSE 'memory' END, md5('key' || id)::uuid, 'text ' || id, 0.5, 'model',
+        now() + make_interval(secs => seq)
+    FROM learnt;
+    INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq)
+    SELECT md5('chat' || u)::uuid, md5('line' || u)::uuid, md5('s' || id)::uuid,
+        CASE WHEN is_fact THEN 'facts' ELSE 'memories' END, md5('s' || id)::uuid, CASE WHEN is_wide THEN wide_key END,
+        seq
+    FROM learnt"""
+
+
+def uuid_of(text: str) -> UUID:
+    """What PostgreSQL makes of `md5(text)::uuid`."""
+    return UUID(md5(text.encode(), usedforsecurity=False).hexdigest())
+
+
+LINE = (uuid_of("chat7"), uuid_of("line7"))
+OF_USER = ScopeKey("user", "many", uuid_of("user7"))
+OF_MANY = ScopeKey("global", "many", tenant_key("many"))
+MEMORY = uuid_of("key7.20")
+WIDE = [uuid_of(f"s7.{seq}") for seq in range(50)]
+KEEPING = Keeping(half_life_days=7.0, max_memories=1_000, least_order_key=None)
+ALL, ONE = Choice(), Choice(memory_id=MEMORY)
+
+Reader = Callable[[DbSession], Awaitable[Sized]]
+
+
+async def list_forgotten(db_session: DbSession) -> Sized:
+    """The texts of forgotten memories."""
+    return (await memories.list_forgotten(db_session, OF_USER, LINE))[1]
+
+
+READERS: Mapping[str, tuple[int, Reader]] = {
+    "learnt facts": (20, lambda of: known.list_learnt(of, LINE, "fact", 0, 99)),
+    "learnt memories": (40, lambda of: known.list_learnt(of, LINE, "memory", 0, 99)),
+    "places on the line": (50, lambda of: known.list_places(of, LINE, WIDE)),
+    "places on all lines": (50, lambda of: known.list_places(of, None, WIDE)),
+    "effects of calls": (50, lambda of: known.list_written(of, LINE, WIDE)),
+    "the chat's": (50, lambda of: memories.list_of_chat(of, LINE, KEEPING, ALL, character=None)),
+    "its own": (10, lambda of: memories.list_of_chat(of, LINE, KEEPING, ALL, character=None, only_chat=True)),
+    "one": (1, lambda of: memories.list_of_chat(of, LINE, KEEPING, ONE, character=None)),
+    "the user's": (30, lambda of: memories.list_of_scope(of, OF_USER, KEEPING, ALL)),
+    "the tenant's": (OF_TENANT, lambda of: memories.list_of_scope(of, OF_MANY, KEEPING, ALL)),
+    "the user's on the line": (30, lambda of: memories.list_seen(of, OF_USER, LINE, KEEPING, ALL)),
+    "forgotten": (0, list_forgotten),
+    "texts of one": (1, lambda of: memories.list_contents(of, OF_USER, MEMORY)),
+    "documents": (50, lambda of: list_documents(of, [LAYER], LINE)),
+}
+"""What is read, each with the number of results."""
+
+
+@pytest.fixture
+async def filled(fresh_database_url: str, clock: SteppedClock) -> AsyncIterator[Database]:
+    """A database with the statements of all, and no statistics yet."""
+    await unwatch_revisions(fresh_database_url)
+    url = sqlalchemy_url(fresh_database_url)
+    opened = open_database(url, LAYERS, clock=clock, settle_s=0, notify=lambda: None, pool_size=1)
+    async with opened.raw() as connection:
+        await connection.execute(FILL, timeout=300)
+    yield opened
+    await opened.close()
+
+
+async def read(database: Database, reader: Reader) -> tuple[int, LoggedQuery]:
+    """How many results a reader has, and its statement."""
+    asked: list[LoggedQuery] = []
+    async with database.snapshot() as db_session:
+        with db_session.raw.query_logger(asked.append):
+            found = await reader(db_session)
+            await asyncio.sleep(0)  # asyncpg reports a statement in the next iteration of the loop
+    (statement,) = [one for one in asked if "statements" in one.query or "teachings" in one.query]
+    return len(found), statement
+
+
+async def explain(connection: Connection, asked: LoggedQuery, *, is_generic: bool) -> dict[str, Any]:
+    """The plan of a statement for its parameters, or that for any, which PostgreSQL may use from the sixth time on."""
+    explaining = "EXPLAIN (ANALYZE, BUFFERS, FORMAT json)"
+    if not is_generic:
+        return await fetch_plan(connection, f"{explaining} {asked.query}", *asked.args)
+    values = ", ".join(map(quote, asked.args))
+    await connection.execute(f"SET plan_cache_mode = force_generic_plan; PREPARE asked AS {asked.query}")
+    try:
+        return await fetch_plan(connection, f"{explaining} EXECUTE asked{f' ({values})' if values else ''}")
+    finally:
+        await connection.execute("DEALLOCATE asked; RESET plan_cache_mode")
+
+
+async def fetch_plan(connection: Connection, query: str, *arguments: object) -> dict[str, Any]:
+    explained = await connection.fetchval(query, *arguments)
+    plan: dict[str, Any] = (orjson.loads(explained) if isinstance(explained, str) else explained)[0]["Plan"]
+    return plan
+
+
+def quote(value: object) -> str:
+    """A value of a parameter as SQL; none of them has a quotation mark."""
+    if value is None:
+        return "NULL"
+    return f"'{{{','.join(map(str, value))}}}'" if isinstance(value, list) else f"'{value}'"
+
+
+@pytest.mark.parametrize("has_statistics", [False, True])
+async def test_statements_of_others_are_not_read(filled: Database, has_statistics: bool) -> None:
+    if has_statistics:
+        async with filled.raw() as connection:
+            await connection.execute("ANALYZE statements, teachings, chats")
+    bad = []
+    for name, (count, reader) in READERS.items():
+        found, asked = await read(filled, reader)
+        assert found == count, name
+        async with filled.raw() as connection:
+            plans = [await explain(connection, asked, is_generic=is_generic) for is_generic in (False, True)]
+        for plan in plans:
+            blocks = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+            whole = [node["Relation Name"] for node in list_nodes(plan) if node["Node Type"] == "Seq Scan"]
+            if whole or blocks > MOST_BLOCKS:
+                bad.append((name, whole, blocks))
+    assert bad == []
