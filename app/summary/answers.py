@@ -27,4 +27,6 @@ def _read(answer: str, material: Material) -> str:
     return parse_summary(answer, former=material.former, wished=material.wished)
 
 
-SUMMARY_PROFILE = Profile(read=_read, text=lambda text: text or None, may_shrink=False, ends=True, min_letters=10)
+SUMMARY_PROFILE = Profile(
+    read=_read, text=lambda text: text or None, in_past=True, may_shrink=False, ends=True, min_letters=10
+)

@@ -773,3 +773,14 @@ async def test_an_import_that_moves_messages_makes_new_entries_due(
     (entry,) = await entries(api)
     assert (entry["content"], entry["first_seq"], entry["last_seq"]) == ("It rained, and she asked.", 1, 5)
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
+
+
+async def test_a_scene_in_the_present_tense_is_asked_for_again(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    await turns(api, 1, 1)
+    model.script("I step closer and brush the hair from her face. I lean in and kiss her slowly.", WRITTEN)
+    await settle(dispatcher, clock)
+    assert await contents(api) == [WRITTEN]
+    assert "it shows a scene in the present tense" in model.requests[1]["messages"][-1]["content"]

@@ -148,6 +148,18 @@ async def test_a_summary_that_drops_the_former_text_is_quoted(stage: Stage) -> N
     assert "slow breath" not in summary["text"]
 
 
+async def test_a_wish_never_makes_a_summary_the_story(stage: Stage) -> None:
+    await put(stage.api, settings=OWN_FOLDS)
+    await append(stage.api, talk(1, 21))
+    await stage.settle(lambda _request: "They spoke of the lamps, one after another.")
+    calls = len(stage.model.calls)
+    ok(await stage.api.post("/v1/chats/c/summary/regenerate", json={"instruction": "mention the ring"}), 202)
+    story = '"Then stay with me tonight," I say, and you let me hold you until the rain has passed.'
+    await stage.settle(lambda _request: story)
+    summary = await get(stage.api, "/summary")
+    assert (summary["origin"], len(stage.model.calls) - calls) == ("extractive", 3)
+
+
 async def test_refused_answers_are_kept_with_the_work(stage: Stage) -> None:
     await append(stage.api, talk(1, 8))
     stage.model.script(DECLINES, refuses(503))

@@ -21,7 +21,8 @@ from app.summarising.judging.person import count_persons, is_about, without_repo
 from app.summarising.judging.remarks import find_remark
 from app.summarising.judging.repetition import find_repetition
 from app.summarising.judging.retention import share_kept
-from app.summarising.judging.speech import Divided, begins_with_action, count_letters, divide, fold
+from app.summarising.judging.speech import begins_with_action, count_letters, divide, fold
+from app.summarising.judging.tense import has_past, shows_actions, shows_own_actions
 
 Value = TypeVar("Value")
 
@@ -96,7 +97,9 @@ class Profile(Generic[Value]):
             none; None if the answers to the prompt are usable only as a whole.
         text: Returns the text to judge, or None if there is none.
         person: The grammatical person outside quotation marks: `third`, or `first` for a diary; None is not judged.
-        may_address: Whether the text may address somebody if the material does, as the entries of a diary can.
+        in_past: Whether the text reports in the past tense.
+        may_address: Whether the text may address somebody if the material does, as the entries of a diary can. It may
+            also show moments in the present tense if the material does.
         may_quote: Whether the text may consist mostly of quotations.
         may_shrink: Whether the text may be less than half as long as the former one.
         ends: Whether the text ends with the end of a sentence.
@@ -108,6 +111,7 @@ class Profile(Generic[Value]):
     read: Callable[[str, Material], Value]
     text: Callable[[Value], str | None]
     person: Literal["third", "first"] | None = "third"
+    in_past: bool = False
     may_address: bool = False
     may_quote: bool = False
     may_shrink: bool = True
@@ -159,12 +163,14 @@ def _find_faults(
     wished = material.wished
     finders: list[Callable[[], Refusal | None]] = [
         lambda: _find_remark(text, profile, material),
-        lambda: _find_story(text, profile, material, identify),
+        lambda: _find_dialogue(text, profile, material),
+        lambda: _find_person(text, profile, material, identify),
         lambda: find_repetition(text, material.folded),
         lambda: find_copy(text, rules, material.sources),
         lambda: None if wished else find_language_fault(text, material.sources, material.asked_language, identify),
         lambda: _find_shortness(text, profile, material),
         lambda: None if wished or profile.may_shrink else _find_loss(text, material, identify),
+        lambda: _find_scene(text, profile, material, identify),
         lambda: None if wished or profile.may_shrink else _find_shrinking(text, material.former),
         lambda: _find_unfinished(text) if profile.ends else None,
         lambda: profile.find_form_fault(answer) if profile.find_form_fault else None,
@@ -195,39 +201,51 @@ def _find_remark_in_answer(answer: str, profile: Profile[Value], material: Mater
     return _find_remark(text[:_MOST_REMARK_CHARS], profile, material)
 
 
-def _find_story(text: str, profile: Profile[Value], material: Material, identify: Identify) -> Refusal | None:
-    """Return a refusal if `text` goes on with the story, or is about the task instead of the story."""
-    if profile.person is None or material.wished:
-        return None
-    divided = divide(text)
-    if fault := _find_dialogue(text, divided, profile, material):
-        return fault
-    language = identify(divided.narration) or identify("\n".join(material.texts))
-    persons = count_persons(divided.narration, language, material.names)
-    if persons is None:
+def _find_person(text: str, profile: Profile[Value], material: Material, identify: Identify) -> Refusal | None:
+    """Return a refusal if `text` is in the wrong grammatical person, or is about the task instead of the story."""
+    narration = divide(text).narration
+    language = identify(narration) or identify("\n".join(material.texts))
+    persons = count_persons(narration, language, material.names)
+    if persons is None or profile.person is None:
         return None
     if profile.person == "third":
-        if persons.first and _THINKING.match(text):
+        if persons.first and _THINKING.match(text) and not material.wished:
             return Refusal("form", "the answer is about the task")
-        if persons.goes_on and not _goes_on(f"{material.kept}\n{material.former}", language, material):
-            return _story('outside quotation marks it says "I" or "you" for a person')
-        return None
+        if not persons.goes_on or _goes_on(f"{material.kept}\n{material.former}", language, material):
+            return None
+        is_report = not (persons.first and persons.second) or language != "en" or has_past(narration)
+        return _WISHED_PERSON if material.wished and is_report else _PERSON
     if persons.addresses and not (profile.may_address and _addresses("\n".join(material.sources), language, material)):
         return _story("it talks to somebody instead of writing a diary")
-    if is_about(divided.narration, material.name, language):
+    if is_about(narration, material.name, language):
         return Refusal("form", "the answer is written about the character instead of in the first person")
     return None
 
 
-def _find_dialogue(text: str, divided: Divided, profile: Profile[Value], material: Material) -> Refusal | None:
+def _find_scene(text: str, profile: Profile[Value], material: Material, identify: Identify) -> Refusal | None:
+    """Return a refusal if `text` shows a moment of a scene in the present tense, and no former text does."""
+    if profile.person != "first" and not profile.in_past:
+        return None
+    shows = shows_own_actions if profile.person == "first" else shows_actions
+    former = material.sources if profile.may_address else (material.kept, material.former)
+    narration, *known = (divide(one).narration for one in (text, *former))
+    if not shows(narration) or any(map(shows, known)):
+        return None
+    return _PRESENT if (identify(narration) or identify("\n".join(material.texts))) == "en" else None
+
+
+def _find_dialogue(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
     """Return a refusal if `text` is written as roleplay or as a script, or invents what somebody says."""
+    if profile.person is None:
+        return None
     if begins_with_action(text) and not begins_with_action(material.former):
         return _story("it begins with an action between asterisks")
     first_person = profile.person == "first"
     if is_script(text, first_person=first_person) and not is_script(material.former, first_person=first_person):
         return _story("it is a dialogue")
-    may_translate = material.language is not None
-    if not profile.may_quote and invents_dialogue(text, divided.speech, material.folded, may_translate=may_translate):
+    may_translate = material.language is not None or material.wished
+    speech = divide(text).speech
+    if not profile.may_quote and invents_dialogue(text, speech, material.folded, may_translate=may_translate):
         return _story("much of it is new dialogue")
     return None
 
@@ -243,8 +261,13 @@ def _addresses(texts: str, language: str | None, material: Material) -> bool:
     return persons is not None and persons.addresses
 
 
-def _story(why: str) -> Refusal:
-    return Refusal("story", f"the answer goes on with the story instead of reporting it: {why}")
+def _story(why: str, *, once: bool = False) -> Refusal:
+    return Refusal("story", f"the answer goes on with the story instead of reporting it: {why}", once)
+
+
+_PERSON = _story('outside quotation marks it says "I" or "you" for a person')
+_WISHED_PERSON = _story('it says "I" or "you" for a person, which only the wish could ask for', once=True)
+_PRESENT = _story("it shows a scene in the present tense", once=True)
 
 
 def _find_loss(text: str, material: Material, identify: Identify) -> Refusal | None:

@@ -142,7 +142,9 @@ def test_a_story_of_the_same_length_is_refused_each_time() -> None:
     for refused in ((), (lost,), (lost, SHORTER)):
         with pytest.raises(UnusableAnswer, match="keeps hardly anything"):
             judge_summary(story, MATERIALS["former"], refused=refused)
-    assert judge_summary(story, replace(MATERIALS["former"], wished=True)) == story
+    wish = replace(MATERIALS["former"], wished=True)
+    scene = fault(story, SUMMARY_PROFILE, wish, "story", identify=identify)
+    assert judge_summary(story, wish, refused=[scene]) == story
 
 
 def judge_summary(answer: str, material: Material, **given: Any) -> str:
@@ -280,9 +282,48 @@ def test_the_voice_of_a_persons_own_text_is_accepted() -> None:
 
 def test_a_person_may_wish_for_another_voice() -> None:
     answer = "I met Kai at the river. I told him my real name. I gave him my ring, and we walked home."
-    judge_summary(answer, Material([MINE], wished=True))
-    with pytest.raises(UnusableAnswer):
-        judge_summary(answer, Material([MINE]))
+    wish = Material([MINE], wished=True)
+    refusal = fault(answer, SUMMARY_PROFILE, wish, "story", identify=identify)
+    judge_summary(answer, wish, refused=[refusal])
+    for refused in ((), (refusal,)):
+        with pytest.raises(UnusableAnswer):
+            judge_summary(answer, Material([MINE]), refused=refused)
+
+
+ROLEPLAY = (
+    '*She takes your hand.* "Then stay with me tonight," I say, and you let me hold you until the rain has passed.',
+    '"Then stay with me tonight," I say, and you let me hold you until the rain has passed.',
+    "Mira: *looks up* You came back.\nKai: Of course. Did you doubt it?\nMira: Never.",
+    "*Kai smiles.* Then we go on the fourteenth.",
+    '"Then stay," Kai murmurs. "There is tea behind the lamp." Mira laughs. "You owe a clockmaker far more than tea."',
+)
+
+
+@pytest.mark.parametrize("prompt", ["memo", "summary", "scene_recap"])
+@pytest.mark.parametrize("answer", ROLEPLAY, ids=lambda text: text[:24])
+def test_a_wish_is_no_licence_for_roleplay(answer: str, prompt: str) -> None:
+    _, profile = PROMPTS[prompt]
+    wish = Material([MINE], wished=True, names=("Mira", "Kai"))
+    refused: list[Refusal] = []
+    for _ in range(3):
+        with pytest.raises(UnusableAnswer) as caught:
+            judge(answer, profile, wish, refused=refused, identify=identify)
+        refused.append(Refusal(caught.value.kind, str(caught.value)))
+
+
+def test_a_wish_for_a_memo_is_no_licence_for_roleplay() -> None:
+    wish = Material([MINE], wished=True)
+    for answer in ("【Highlight 1】: I take your hand and you kiss me.", f"【Highlight 1】: {ROLEPLAY[0]}"):
+        refusal = fault(answer, MEMO_PROFILE, wish, "story", identify=identify)
+        fault(answer, MEMO_PROFILE, wish, "story", refused=[refusal], identify=identify)
+
+
+def test_a_wish_may_translate_what_was_said() -> None:
+    said = ["Ich habe die Lampe ausgehen lassen, und mein Bruder war in dieser Nacht auf dem Wasser."]
+    told = (
+        'Kai gave Mira the ring of his mother at the river and promised to stay. He confessed: "I let the lamp go out."'
+    )
+    judge_summary(told, Material(said, wished=True))
 
 
 def test_a_diary_may_address_whom_its_entries_address() -> None:
