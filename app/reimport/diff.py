@@ -9,7 +9,7 @@ In place, a message can be edited, deleted, restored from its tombstone, or appe
 be inserted between two others or moved, because its `seq` never changes. A list that needs this needs a new line.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from math import inf
 from typing import NamedTuple
 
 from app.reimport.pairing import Said, pair_gap
+from app.reimport.unmatched import Unmatched
 
 
 class Existing(NamedTuple):
@@ -85,6 +86,9 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
 
     Then messages without an id that are between the same two matched neighbours in both lists are paired, by role and
     in order; the beginning and the end of the lists count as neighbours. A pair is a match with an edited text.
+
+    If the result needs a new line, though not only because messages have moved, edits may have confused the texts. The
+    lists are then compared place by place, and last by the texts that are unique in both lists.
     """
     given = {message.message_id for message in wanted if message.message_id is not None}
     start = _match_in_turn(existing, wanted, given)
@@ -101,6 +105,8 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
             matches, diverges_at = without_end, None
     removed = _find_removed(existing, matches)
     if diverges_at is not None and (removed or None in matches):  # otherwise messages have only moved
+        if in_place := _match_by_place(existing, wanted, given, matches):
+            return Alignment(tuple(in_place), (), None)
         in_order = _match_in_order(existing, wanted, equal)
         if in_order and in_order.count(None) <= matches.count(None) and _keeps_more(in_order, diverges_at):
             matches, removed, diverges_at = in_order, _find_removed(existing, in_order), _find_divergence(in_order)
@@ -164,42 +170,13 @@ def _match_between(
     return (*start, *between, *end)
 
 
-class _Unmatched:
-    """The messages with the same role, name and content that are not matched yet.
-
-    `_free` is a disjoint-set forest: from each index in `seqs`, it leads to the next free one, and each search shortens
-    the paths. So a line whose messages are all "ok." takes hardly longer than any other.
-    """
-
-    def __init__(self, seqs: list[int]) -> None:
-        self._seqs = seqs
-        self._free = list(range(len(seqs) + 1))
-
-    def take_after(self, seq: int) -> int | None:
-        """Match the first message after `seq`, or else the earliest one, and return its seq; None if none is left."""
-        place = self._find_free(bisect_right(self._seqs, seq))
-        if place == len(self._seqs):
-            place = self._find_free(0)
-        if place == len(self._seqs):
-            return None
-        self._free[place] = place + 1
-        return self._seqs[place]
-
-    def _find_free(self, place: int) -> int:
-        free = self._free
-        while free[place] != place:
-            free[place] = free[free[place]]
-            place = free[place]
-        return place
-
-
-def _group_unmatched(existing: Iterable[Existing], given: set[str], matched: set[int]) -> dict[Said, _Unmatched]:
+def _group_unmatched(existing: Iterable[Existing], given: set[str], matched: set[int]) -> dict[Said, Unmatched]:
     """Return, by role, name and content, the messages that are not deleted, not matched and whose ids are not given."""
     seqs: defaultdict[Said, list[int]] = defaultdict(list)
     for message in existing:
         if not message.deleted and message.message_id not in given and message.seq not in matched:
             seqs[message.said].append(message.seq)
-    return {said: _Unmatched(of_said) for said, of_said in seqs.items()}
+    return {said: Unmatched(of_said) for said, of_said in seqs.items()}
 
 
 def _pair_between(
@@ -239,6 +216,27 @@ def _find_gaps(existing: Iterable[Existing], matched: set[int]) -> dict[tuple[fl
             gap.append(message)
     gaps[last_seq, inf] = gap
     return gaps
+
+
+def _match_by_place(
+    existing: Iterable[Existing], wanted: Sequence[Wanted], given: set[str], matches: Sequence[int | None]
+) -> list[int] | None:
+    """Return the seq of the message at the place of each wanted message, or None if `matches` are as likely.
+
+    This is for a message whose text was edited to one that another message had, and that was edited too: the text then
+    seems to have moved. Both lists must have the same roles in the same order, and each message without an id whose
+    text differs is an edit. There may be at most as many edits as `matches` have new and moved messages.
+    """
+    there = [message for message in existing if not message.deleted or message.message_id in given]
+    if [message.role for message in there] != [message.role for message in wanted]:
+        return None
+    pairs = list(zip(wanted, there, strict=True))
+    if any((new.message_id or old.message_id) != old.message_id for new, old in pairs):
+        return None
+    if any(new.message_id is None and old.message_id in given for new, old in pairs):
+        return None
+    edits = sum(new.message_id is None and new.said != old.said for new, old in pairs)
+    return [old.seq for old in there] if edits <= len(matches) - len(_find_ascending(matches)) else None
 
 
 def _match_in_order(

@@ -86,6 +86,24 @@ def test_an_edit_to_the_text_of_another_message_is_in_place() -> None:
     assert _align("a b x c ok d", "A ok x c other D") == Alignment((1, 2, 3, 4, 5, 6), (), None)
 
 
+def _align_turns(line: str, wanted: str) -> Alignment:
+    """Align messages of which every other one is the character's, without ids."""
+    roles = ("user", "assistant")
+    old = [message._replace(role=roles[at % 2]) for at, message in enumerate(_line(line))]
+    return align(old, [message._replace(role=roles[at % 2]) for at, message in enumerate(_want(wanted))])
+
+
+def test_edits_to_each_others_texts_are_in_place() -> None:
+    assert _align_turns("z a d a b", "d a y a b") == Alignment((1, 2, 3, 4, 5), (), None)
+    assert _align_turns("z a d a b -x", "m3:d a y a b") == Alignment((3, 2, None, 4, 5), (1,), 0)
+    assert _align_turns("z a d a b -m", "d a y a b m6:m") == Alignment((1, 2, 3, 4, 5, 6), (), None)
+
+
+def test_a_list_with_more_changed_places_than_new_and_moved_messages_starts_a_new_line() -> None:
+    assert _align("a b c d e f g", "a X d b e f g") == Alignment((1, None, 4, 2, 5, 6, 7), (3,), 1)
+    assert _align_turns("a b c d e f g", "a b e f Y Z g") == Alignment((1, 2, 5, 6, None, None, 7), (3, 4), 4)
+
+
 def test_at_the_end_no_new_message_comes_before_a_paired_one() -> None:
     line = [Existing(1, "m1", "user", None, "a"), Existing(2, "m2", "assistant", None, "b")]
     again = [Wanted(None, "user", None, "a"), Wanted(None, "user", None, "c"), Wanted(None, "assistant", None, "d")]
@@ -385,6 +403,23 @@ def test_edits_removals_revivals_and_appends_stay_in_place(
     alignment = align(line, [*kept, *appended])
     assert alignment.diverges_at is None
     assert None not in alignment.matches[: len(kept)]
+
+
+@st.composite
+def edited_twice(draw: st.DrawFn) -> tuple[str, str]:
+    """The texts of a chat, and the same with two of them replaced; most texts occur several times."""
+    texts = draw(st.lists(st.sampled_from("aabcd"), min_size=2, max_size=10))
+    edited = list(texts)
+    for place in draw(st.lists(st.integers(0, len(texts) - 1), min_size=1, max_size=2, unique=True)):
+        edited[place] = draw(st.sampled_from("aabcdxy"))
+    return " ".join(texts), " ".join(edited)
+
+
+@given(edited_twice())
+def test_two_edits_without_ids_are_in_place_unless_texts_have_only_moved(case: tuple[str, str]) -> None:
+    texts, edited = case
+    if sorted(texts) != sorted(edited):
+        assert _align_turns(texts, edited).diverges_at is None
 
 
 def test_long_lists_without_an_equal_text_are_paired_quickly() -> None:

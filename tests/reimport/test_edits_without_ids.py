@@ -258,3 +258,15 @@ async def test_several_changes_at_once_stay_on_the_line(api: httpx.AsyncClient, 
         assert sum(outcome[name] for name in ("added", "changed", "removed")) <= 4 + 3 * changes.count("delete_tail")
         items = await listed(api)
         assert [(item["role"], item["content"]) for item in items] == [(one.role, one.text) for one in story.lines]
+
+
+async def test_an_edit_to_the_former_text_of_another_edited_message_stays_on_the_line(api: httpx.AsyncClient) -> None:
+    texts = ["Before.", "Aye.", "The lamp is red.", "Aye.", "Behind."]
+    await append(api, [said(n, content=text) for n, text in enumerate(texts, start=1)])
+    line = (await get(api, ""))["line"]
+    edited = ["The lamp is red.", "Aye.", "It went out.", "Aye.", "Behind."]
+    outcome = await resend(api, [said(n, content=text) for n, text in enumerate(edited, start=1)])
+    assert outcome == {"added": 0, "changed": 2, "removed": 0, "line": line}
+    assert [(one["id"], one["content"]) for one in await listed(api)] == [
+        (f"m{n}", text) for n, text in enumerate(edited, start=1)
+    ]
