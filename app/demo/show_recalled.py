@@ -11,8 +11,8 @@ MOST_SHOWN = 3
 _PARTS = {"vector": "meaning", "text": "words", "neighbours": "neighbours"}
 
 _BY_WORDS = (
-    "No embedding model is configured, so only the words of the question are compared. With the package of "
-    "requirements-local-embeddings.txt, the demo also compares the meaning."
+    "None of these was found by its meaning: only the words of the question were compared. With the package of "
+    "requirements-local-embeddings.lock, the demo also compares the meaning."
 )
 
 

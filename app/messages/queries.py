@@ -1,4 +1,4 @@
-"""SQL of messages, written for asyncpg where an append or a re-import runs it."""
+"""SQL that stores and finds messages. Appends and re-imports use asyncpg; `find_message` uses SQLAlchemy."""
 
 from collections.abc import Sequence
 from uuid import UUID

@@ -188,7 +188,7 @@ async def list_sizes(
 async def list_range(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> list[RangeMessage]:
-    """Return the fields for eligibility and hashes of the messages of a range (inclusive), even deleted ones."""
+    """Return the messages of a range (inclusive), even deleted ones, with what decides eligibility and is hashed."""
     rows = await db_session.raw.fetch(_RANGE, chat_key, line_id, first_seq, last_seq)
     return [RangeMessage(*row) for row in rows]
 

@@ -85,7 +85,7 @@ Reader = Callable[[DbSession], Awaitable[Sized]]
 
 async def list_forgotten(db_session: DbSession) -> Sized:
     """The texts of forgotten memories."""
-    return (await memories.list_forgotten(db_session, OF_USER, LINE))[1]
+    return (await memories.list_forgotten(db_session, OF_USER, LINE, character=None))[1]
 
 
 READERS: Mapping[str, tuple[int, Reader]] = {
