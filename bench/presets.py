@@ -6,7 +6,8 @@ The service's own functions build each chat, message by message, with all backgr
 extractive summariser. A character writes into its diary after every eighth message, and a scene ends after every 24th.
 Then contexts are read and messages appended over HTTP, one after the other, and message 10 is edited, which makes
 everything that was derived from it stale. The sizes of a preset are measured in turn, so that other load on the machine
-affects them equally. As in `bench/lines.py`, the worker does not process the appended messages.
+affects them equally. As in `bench/lines.py`, the worker does not process the appended messages. In `agent` and `decay`,
+contexts recall, which is a second statement.
 """
 
 import argparse
@@ -49,7 +50,7 @@ from bench.processes import Load, running_load, say
 from bench.requests import http
 from bench.stage import FILLING, connected, make_key, serving, superuser
 
-PRESETS = ("memo", "diary", "scenes", "companion")
+PRESETS = ("memo", "diary", "scenes", "agent", "decay", "companion")
 SIZES = (200, 10_000)
 
 _STEP_S = 20.0

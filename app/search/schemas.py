@@ -29,10 +29,15 @@ class SearchIn(RequestModel):
         None, description="Only results of these kinds; by default all. The recaps of scenes are of the kind `recap`."
     )
     after: UtcDatetime | None = Field(
-        None, description="Only messages that were sent after this time, and texts whose newest message was."
+        None,
+        description="Only messages that were sent after this time, and texts whose newest message was. This leaves out "
+        "all facts, texts that belong to no message of the chat, such as memories that a person wrote, and texts whose "
+        "newest message is deleted.",
     )
     before: UtcDatetime | None = Field(
-        None, description="Only messages that were sent before this time, and texts whose newest message was."
+        None,
+        description="Only messages that were sent before this time, and texts whose newest message was. This leaves "
+        "out the same texts as `after`.",
     )
     character: Name | None = Field(
         None,

@@ -107,6 +107,23 @@ async def test_results_are_limited_by_what_is_asked_for(api: httpx.AsyncClient, 
     assert await found(api, "ferry", after=times[-1], before=times[0]) == ["message:m2"]
 
 
+async def test_times_leave_out_texts_without_a_message(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, [message(1, LANTERN), message(2, "Good."), message(3, "Yes.")])
+    written = await write(api, "The lantern is old.")
+    await set_fact(api, "lantern", "green")
+    learnt = (await learn("A lantern!", "m1")).memory_id
+    memo = ok(await api.post(f"{CHAT}/memos", json={"text": "A lantern and a lamp."}), 201)["id"]
+    since = {"after": "2000-01-01T00:00:00Z"}
+    assert {f"memory:{written['id']}", f"memory:{learnt}"} < set(await found(api, "lantern"))
+    timed = set(await found(api, "lantern lamp", **since))
+    assert {"message:m1", f"memory:{learnt}", f"memo:{memo}"} <= timed
+    assert not {one for one in timed if one.startswith("fact:")} | timed & {f"memory:{written['id']}"}
+    await soft_delete(api, "m3")
+    assert f"memo:{memo}" in await found(api, "lantern lamp")
+    assert f"memo:{memo}" not in await found(api, "lantern lamp", **since)
+
+
 async def test_a_scene_and_a_line_can_be_searched(api: httpx.AsyncClient) -> None:
     await begin(api, preset="scenes")
     await append(api, [message(n, f"The ferry, day {n}.") for n in range(1, 5)])
