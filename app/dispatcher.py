@@ -48,7 +48,10 @@ SIGN_OFF_S = 2.0
 """The longest time that a worker spends on deleting its row when it ends."""
 
 RELEASE_S = 5.0
-"""The longest time that a worker spends on releasing its claims when it ends. A claim that is not released within this time ends when its lease expires."""
+"""The longest time that a worker spends on releasing its claims when it ends.
+
+A claim that is not released within this time ends when its lease expires.
+"""
 
 CLOCK_CHECK_S = 10.0
 """Seconds between two searches for items that wait too long: another clock is ahead, or this one was set back."""

@@ -19,10 +19,12 @@ def load_prompt_set(settings: Settings) -> PromptSet:
 
 
 def _check_layer_names(settings: Settings) -> None:
-    """Raise SettingsError if a setting that has a value for each layer names an unknown layer."""
-    names = [layer.name for layer in LAYERS]
+    """Raise SettingsError if a setting that has a value for each layer names a layer that asks no model."""
+    names = [layer.name for layer in LAYERS if layer.prompts]
     for setting in ("llm_model_of", "llm_max_tokens_of", "llm_temperature_of", "llm_extra_body_of"):
         for name in getattr(settings, setting) or ():
             if name not in names:
                 known = ", ".join(names)
-                raise SettingsError(f"{PREFIX}{setting.upper()}: there is no layer {name!r}; the layers are {known}")
+                raise SettingsError(
+                    f"{PREFIX}{setting.upper()}: no layer {name!r} asks a model; the layers that do are {known}"
+                )

@@ -12,8 +12,9 @@ from app.context.wording import word_line, word_lines, word_message
 
 
 def render_message(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
-    """Return the block of a message: a transcript line, which names the speaker. The newest message has a role of its own, so
-    its text has a name only if the role does not say who speaks.
+    """Return the block of a message: a transcript line, which names the speaker.
+
+    The newest message has a role of its own, so its text has a name only if the role does not say who speaks.
     """
     text = word_message(entry, render_options.style) if part == "newest" else word_line(entry, render_options.style)
     return Block(entry, part, entry.role, text, count_text(entry, text, render_options.count))

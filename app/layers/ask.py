@@ -56,6 +56,7 @@ class Inquiry:
         model: The model.
         refusals: The answers that were refused in earlier attempts.
         store: Stores a further refused answer; returns False if the work item was rescheduled or taken over meanwhile.
+        layer: The layer of the work item, for the log.
 
     """
 
@@ -64,8 +65,10 @@ class Inquiry:
         model: LanguageModel,
         refusals: Sequence[Refusal] = (),
         store: Callable[[Refusal], Awaitable[bool]] | None = None,
+        layer: str = "a layer",
     ) -> None:
         self.model = model
+        self._layer = layer
         self.refusals = list(refusals)
         self._store = store
         self._complaint = refusals[-1].reason if refusals else None
@@ -80,7 +83,7 @@ class Inquiry:
             async with database.unit_of_work() as db_session:
                 return await record_refusal(db_session, claimed, refusal)
 
-        return cls(model, claimed.refusals, store)
+        return cls(model, claimed.refusals, store, claimed.layer)
 
     @property
     def complaint(self) -> str | None:
@@ -91,7 +94,8 @@ class Inquiry:
         """Raise NoUsableAnswer if the model is not to be asked again."""
         declined = sum(refusal.kind == "declined" for refusal in self.refusals)
         if declined >= MAX_DECLINED or len(self.refusals) >= MAX_REFUSED:
-            log.warning("the model is not asked again; refused answers: %s", [one.kind for one in self.refusals])
+            kinds = ", ".join(one.kind for one in self.refusals)
+            log.warning("the model is not asked again for %s; its answers were refused: %s", self._layer, kinds)
             raise NoUsableAnswer(self.refusals[-1].reason, transient=False)
 
     def temperature(self, usual: float) -> float:

@@ -40,13 +40,19 @@ async def test_a_prompt_that_leaves_no_room_is_listed_with_its_size(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["MODEL", "MAX_TOKENS", "TEMPERATURE", "EXTRA_BODY"])
-async def test_a_setting_of_an_unknown_layer_is_named(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("layer", ["sumary", "facts"])
+async def test_a_setting_of_a_layer_without_prompts_is_named(tmp_path: Path, name: str, layer: str) -> None:
     value = {"MODEL": '"large"', "MAX_TOKENS": "600", "TEMPERATURE": "1", "EXTRA_BODY": "{}"}[name]
-    said = await refusal(tmp_path, "worker", **{f"MEMOBOOK_LLM_{name}_OF": f'{{"sumary": {value}}}'})
+    said = await refusal(tmp_path, "worker", **{f"MEMOBOOK_LLM_{name}_OF": f'{{"{layer}": {value}}}'})
     assert said == (
-        f"memobook: MEMOBOOK_LLM_{name}_OF: there is no layer 'sumary'; the layers are "
-        f"{', '.join(layer.name for layer in LAYERS)}\n"
+        f"memobook: MEMOBOOK_LLM_{name}_OF: no layer '{layer}' asks a model; the layers that do are "
+        "memos, summary, diary, scenes, consolidation\n"
     )
+
+
+def test_the_example_settings_name_the_layers_that_ask_a_model() -> None:
+    named = ", ".join(layer.name for layer in LAYERS if layer.prompts)
+    assert named in (Path(__file__).parents[2] / ".env.example").read_text(encoding="utf-8").replace("\n# ", " ")
 
 
 def test_each_built_in_prompt_fits_the_smallest_allowed_model() -> None:

@@ -105,6 +105,17 @@ async def test_a_model_that_declines_twice_is_asked_no_more(stage: Stage) -> Non
     assert "refused: the model refuses" in asked(stage.model)[1]
 
 
+async def test_the_log_says_why_a_memory_is_quoted(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    await append(stage.api, talk(1, 8))
+    stage.model.script(STORY, DECLINES, DECLINES)
+    await settle(stage.dispatcher, stage.clock)
+    assert [memo["origin"] for memo in await book(stage.api)] == ["extractive"]
+    (line,) = (record for record in caplog.records if record.levelname == "WARNING")
+    assert line.getMessage() == (
+        "the model is not asked again for memos; its answers were refused: form, declined, declined"
+    )
+
+
 async def test_a_summary_never_becomes_the_story(stage: Stage) -> None:
     await put(stage.api, settings=OWN_FOLDS)
     await append(stage.api, talk(1, 21))

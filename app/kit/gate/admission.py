@@ -7,7 +7,8 @@ waits here, in memory: for its turn in the chat, then for a connection.
   are FIFO.
 - With 2 or more connections, requests that change chats never hold all of them. Requests of one tenant that change
   chats hold at most half of them.
-- With 4 or more connections, a single tenant never holds all of them. So one tenant alone always leaves a quarter of the connections (rounded down) to the others.
+- With 4 or more connections, a single tenant never holds all of them: it leaves a quarter of the connections (rounded
+  down) to the others.
 - A free connection goes to the tenant that holds the fewest; tenants that hold equally many get one in turn. Requests
   of one tenant are FIFO, except that reads (requests that change no chat) overtake writes that have to wait because of
   these limits.
