@@ -32,7 +32,8 @@ _NOT_SENT = {
     "expired": "no longer: their memo is no longer in the prompt",
     "excluded": "not: they are excluded",
     "hidden": "not: they are hidden",
-    "none": "not: nothing in them is summarised",
+    "learnt": "not: but facts or memories were learnt from them",
+    "none": "not: no memory was made of them",
 }
 
 
@@ -117,12 +118,19 @@ def _word_statuses(inclusion: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if inclusion:
         yield "\n  messages     known to the model"
     known = _SENT | _COVERED
-    others = sorted({item["status"] for item in inclusion} - known.keys() - _NOT_SENT.keys())
+    statuses = [_find_status(item) for item in inclusion]
+    others = sorted(set(statuses) - known.keys() - _NOT_SENT.keys())
     for status, text in (known | {name: f"by {name}" for name in others} | _NOT_SENT).items():
-        if seqs := [item["seq"] for item in inclusion if item["status"] == status]:
+        if seqs := [item["seq"] for item, found in zip(inclusion, statuses, strict=True) if found == status]:
             ranges = [word_range(*one) for one in join_seqs(seqs)]
             shown = ", ".join(ranges[:_MOST_RANGES]) + (", …" if len(ranges) > _MOST_RANGES else "")
             yield f"  {len(seqs):>8,}     {text} · {shown}"
+
+
+def _find_status(item: Mapping[str, Any]) -> str:
+    """Return the status of a message; `learnt` if it is `none`, but something was learnt from the message."""
+    status = str(item["status"])
+    return "learnt" if status == "none" and item.get("by") else status
 
 
 def _shorten(text: str) -> list[str]:

@@ -56,7 +56,22 @@ def test_messages_are_counted_by_what_the_model_knows_of_them() -> None:
     assert lines[-3:] == [
         "         2     word for word · 11–12",
         "         5     by the running recap · 2, 4, 6, 8, …",
-        "         5     not: nothing in them is summarised · 1, 3, 5, 7, …",
+        "         5     not: no memory was made of them · 1, 3, 5, 7, …",
+    ]
+
+
+def test_messages_that_taught_something_are_counted_apart() -> None:
+    context = {
+        "tokens": 4,
+        "max_tokens": 200,
+        "segments": [],
+        "memo_window": {"memos": 0, "first_seq": None, "last_seq": None, "gaps": []},
+    }
+    by = {2: "memory:a", 3: "fact:b"}
+    lines = list(word_context(context, [{"seq": seq, "status": "none", "by": by.get(seq)} for seq in range(1, 5)]))
+    assert lines[-2:] == [
+        "         2     not: but facts or memories were learnt from them · 2–3",
+        "         2     not: no memory was made of them · 1, 4",
     ]
 
 
