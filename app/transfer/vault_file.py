@@ -19,6 +19,7 @@ async def read_vault(database: Database, ref: ChatRef, file: BinaryIO, now: date
     """Make the chat `ref` from a vault, in one transaction. Raises InvalidFile, and what `restore_vault` raises."""
     try:
         vault = await asyncio.to_thread(open_vault, file)
+        await asyncio.to_thread(vault.check)
         async with database.unit_of_work(ref.tenant, ref.key) as db_session:
             await restore_vault(db_session, vault, ref, LAYERS, now=now)
     except InvalidVault as error:

@@ -56,6 +56,12 @@ class Vault:
         except (zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
             raise InvalidVault(f"{name}: the file in the zip is damaged ({type(error).__name__}).") from None
 
+    def check(self) -> None:
+        """Read all entries and compare their checksums. Raises InvalidVault."""
+        for name in self.list_names():
+            for _ in self.read_lines(name):
+                pass
+
 
 def open_vault(file: IO[bytes]) -> Vault:
     """Return the vault in a seekable file. Raises InvalidVault if it is not a zip with harmless entries.
