@@ -184,6 +184,14 @@ async def say_forgotten(db_session: DbSession, scope: ScopeKey, memory: Memory) 
     return Said(KIND, str(memory.memory_id), None, 0, more={"forgotten": sorted(hash_content(text) for text in texts)})
 
 
+async def is_forgotten(db_session: DbSession, view: MemoryView, content: str) -> bool:
+    """Return whether a text was forgotten in the chat whose line is read."""
+    scope, line = view.viewpoint.scope, view.viewpoint.line
+    hashes, forgotten = await queries.list_forgotten(db_session, scope, line) if line else (frozenset(), [])
+    hashed = hash_content(content)
+    return hashed in hashes or any(hash_content(text) == hashed for _, text in forgotten)
+
+
 async def list_sources(db_session: DbSession, view: MemoryView, memories: Sequence[Memory]) -> dict[UUID, list[str]]:
     """Return the sources of memories among the messages of the line that is read, by the statement's id."""
     return await reading.list_sources_of(db_session, view.viewpoint, [one.statement_id for one in memories])

@@ -16,6 +16,7 @@ from app.vault.archive import open_vault
 from app.vault.errors import InvalidVault
 from app.vault.export import write_vault
 from app.vault.folder import FolderVault, check_target, write_folder
+from app.vault.reindex import Changes, Outcome, read_changes, reindex
 from app.vault.restore import restore_vault
 
 NAME = "vault"
@@ -43,6 +44,20 @@ async def write_vault_folder(database: Database, ref: ChatRef, folder: Path) -> 
         check_target(folder)
         await write_vault(database, ref, None, file)
         await asyncio.to_thread(write_folder, file, folder)
+
+
+async def reindex_vault(database: Database, ref: ChatRef, path: Path, now: datetime, *, dry_run: bool) -> Outcome:
+    """Bring what was changed on the pages of a vault into the chat `ref`. Raises InvalidFile, OSError, ChatNotFound."""
+    with _invalid_file():
+        changes = await asyncio.to_thread(_read_changes, path)
+        return await reindex(database, ref, changes, now=now, dry_run=dry_run)
+
+
+def _read_changes(path: Path) -> Changes:
+    if path.is_dir():
+        return read_changes(FolderVault(path))
+    with path.open("rb") as file:
+        return read_changes(open_vault(file))
 
 
 @contextmanager

@@ -291,5 +291,6 @@ def _note(row: Any) -> str:
 
 _ABOUT = """
 `transcript.jsonl` contains the messages of this line. `state.json` contains the whole chat, and only this file is read
-by an import: a change of another file changes nothing there.
+by `memobook import`. `memobook reindex --from-markdown` brings changes of the facts, memories, memos and diaries in
+these pages into the chat; it finds them with `marks.json`.
 """
