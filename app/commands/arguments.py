@@ -32,6 +32,11 @@ def add_address(parser: argparse.ArgumentParser) -> None:
 def add_chat(parser: argparse.ArgumentParser, formats: Iterable[str]) -> None:
     """Add the options `--format` and `--tenant`, for a file of a chat."""
     parser.add_argument("--format", required=True, choices=list(formats), help="format of the file")
+    add_tenant(parser)
+
+
+def add_tenant(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--tenant`."""
     parser.add_argument("--tenant", default=DEFAULT_TENANT, help="tenant of the chat (default: %(default)s)")
 
 

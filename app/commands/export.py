@@ -1,4 +1,4 @@
-"""memobook export: write a chat to a file."""
+"""memobook export: write a chat to a file, or as a vault into a folder."""
 
 import argparse
 import asyncio
@@ -11,24 +11,33 @@ from typing import BinaryIO
 from app.chats.chat_lock import ChatRef
 from app.commands.arguments import add_chat, add_data, find_database_url, name_chat
 from app.kit.clock import system_clock
+from app.kit.db import Database
 from app.kit.settings import SettingsError
 from app.pipeline import open_database
 from app.registry import LAYERS
+from app.transfer.errors import InvalidFile
 from app.transfer.file_formats import FILE_FORMATS, FileFormat
+from app.transfer.vault_file import NAME, write_vault_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the chat, the format and the file."""
     parser.add_argument("chat_id", metavar="CHAT", help="id of the chat")
     add_chat(parser, FILE_FORMATS)
-    parser.add_argument("--output", type=Path, metavar="FILE", help="file to write (default: standard output)")
+    to = parser.add_mutually_exclusive_group()
+    to.add_argument("--output", type=Path, metavar="FILE", help="file to write (default: standard output)")
+    to.add_argument("--folder", type=Path, metavar="DIR", help="folder to write the files of a vault into, as for git")
     add_data(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the file. A file that cannot be completed is removed."""
     ref, form = name_chat(options.tenant, options.chat_id), FILE_FORMATS[options.format]
+    if options.folder is not None and form.name != NAME:
+        raise SettingsError(f"--folder: only the format {NAME} can be a folder")
     url = find_database_url(options.data)
+    if options.folder is not None:
+        return _write_folder(url, ref, options.folder)
     if options.output is None:
         try:
             asyncio.run(_export(url, ref, form, sys.stdout.buffer))
@@ -51,6 +60,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _write_folder(url: str, ref: ChatRef, folder: Path) -> int:
+    try:
+        asyncio.run(_export_folder(url, ref, folder))
+    except OSError as error:
+        raise SettingsError(f"cannot write {folder}: {error.strerror}") from None
+    except InvalidFile as error:
+        raise SettingsError(f"cannot write {folder}: {error.detail}") from None
+    return 0
+
+
 def _drop_output() -> None:
     """Discard the buffered output. Python would otherwise write it when it ends, and fail with a traceback."""
     with Path(os.devnull).open("wb") as nothing:
@@ -58,10 +77,22 @@ def _drop_output() -> None:
 
 
 async def _export(url: str, ref: ChatRef, form: FileFormat, file: BinaryIO) -> None:
-    database = open_database(url, LAYERS, clock=system_clock, settle_s=0, notify=lambda: None, pool_size=2)
+    database = _open(url)
     try:
         async for part in await form.write(database, ref, None):
             file.write(part)
         file.flush()
     finally:
         await database.close()
+
+
+async def _export_folder(url: str, ref: ChatRef, folder: Path) -> None:
+    database = _open(url)
+    try:
+        await write_vault_folder(database, ref, folder)
+    finally:
+        await database.close()
+
+
+def _open(url: str) -> Database:
+    return open_database(url, LAYERS, clock=system_clock, settle_s=0, notify=lambda: None, pool_size=2)

@@ -1,4 +1,4 @@
-"""memobook import: make a chat from a file."""
+"""memobook import: make a chat from a file, or from a vault in a folder."""
 
 import argparse
 import asyncio
@@ -12,11 +12,12 @@ from app.kit.settings import SettingsError, load_settings
 from app.pipeline import open_database
 from app.registry import LAYERS
 from app.transfer.file_formats import FILE_FORMATS, FileFormat
+from app.transfer.vault_file import NAME, read_vault_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the file, its format and the new chat."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="file to read")
+    parser.add_argument("file", type=Path, metavar="FILE", help="file to read, or the folder of a vault")
     add_chat(parser, FILE_FORMATS)
     parser.add_argument("--chat-id", required=True, metavar="CHAT", help="id of the new chat")
     add_data(parser)
@@ -26,8 +27,11 @@ def run(options: argparse.Namespace) -> int:
     """Make the chat, as a whole or not at all."""
     ref, form = name_chat(options.tenant, options.chat_id), FILE_FORMATS[options.format]
     url = find_database_url(options.data)
+    is_folder = options.file.is_dir()
+    if is_folder and form.name != NAME:
+        raise SettingsError(f"cannot read {options.file}: only the format {NAME} can be a folder")
     try:
-        asyncio.run(_import(url, ref, form, options.file))
+        asyncio.run(_import(url, ref, form, options.file, is_folder=is_folder))
     except OSError as error:
         problem = error.strerror or "must be a file, not a pipe"  # a seek in a pipe fails without a `strerror`
         raise SettingsError(f"cannot read {options.file}: {problem}") from None
@@ -35,20 +39,23 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _import(url: str, ref: ChatRef, form: FileFormat, path: Path) -> None:
+async def _import(url: str, ref: ChatRef, form: FileFormat, path: Path, *, is_folder: bool) -> None:
     """Make the chat. No worker is notified: workers poll for due work."""
     settings = load_settings()
-    with path.open("rb") as file:
-        database = open_database(
-            url,
-            LAYERS,
-            clock=system_clock,
-            settle_s=settings.settle_s,
-            notify=lambda: None,
-            pool_size=2,
-            with_vectors=is_configured(settings),
-        )
-        try:
+    database = open_database(
+        url,
+        LAYERS,
+        clock=system_clock,
+        settle_s=settings.settle_s,
+        notify=lambda: None,
+        pool_size=2,
+        with_vectors=is_configured(settings),
+    )
+    try:
+        if is_folder:
+            await read_vault_folder(database, ref, path, system_clock())
+            return
+        with path.open("rb") as file:
             await form.read(database, ref, file, system_clock())
-        finally:
-            await database.close()
+    finally:
+        await database.close()

@@ -22,7 +22,7 @@ from app.memories import queries
 from app.memories.errors import MemoryNotFound, MemoryOfCharacter
 from app.memories.memory import Memory
 from app.memories.queries import KIND, Choice
-from app.memories.remember import NAME, hash_forgotten, keeping_of
+from app.memories.remember import NAME, hash_content, hash_forgotten, keeping_of
 from app.memories.settings import MemorySettings
 from app.sessions.book import find_ids
 
@@ -194,6 +194,16 @@ async def say_forgotten(db_session: DbSession, scope: ScopeKey, memory: Memory) 
     """Return the statement that a memory is forgotten in a scope, with the hashes of all texts that it had there."""
     texts = {memory.content, *await queries.list_contents(db_session, scope, memory.memory_id)}
     return Said(KIND, str(memory.memory_id), None, 0, more={"forgotten": hash_forgotten(texts)})
+
+
+async def is_forgotten(db_session: DbSession, view: MemoryView, content: str) -> bool:
+    """Return whether a text was forgotten in the chat whose line is read."""
+    scope, line, character = view.viewpoint.scope, view.viewpoint.line, view.viewpoint.character
+    hashes, forgotten = (
+        await queries.list_forgotten(db_session, scope, line, character=character) if line else (frozenset(), [])
+    )
+    hashed = hash_content(content)
+    return hashed in hashes or any(hash_content(text) == hashed for _, text in forgotten)
 
 
 async def list_sources(db_session: DbSession, view: MemoryView, memories: Sequence[Memory]) -> dict[UUID, list[str]]:

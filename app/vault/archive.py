@@ -11,10 +11,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from io import BufferedReader, RawIOBase
-from typing import IO, cast
+from typing import IO, Protocol, cast
 
 from app.vault.errors import InvalidVault
-from app.vault.state_file import MAX_LINE_BYTES
+from app.vault.state_file import MAX_LINE_BYTES, Row, StateError, read_rows
 
 STATE = "state.json"
 
@@ -30,6 +30,18 @@ _END = struct.Struct("<4s4H2LH")
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
 _UTF8 = 0x800
 _READ_BYTES = 256 * 1024
+
+
+class VaultFiles(Protocol):
+    """The files of a vault, in a zip or in a folder."""
+
+    def list_names(self) -> list[str]:
+        """Return the names of the files, sorted."""
+        ...
+
+    def read_lines(self, name: str) -> Iterator[bytes]:
+        """Yield the lines of a file with their ends, in bounded memory. Raises InvalidVault."""
+        ...
 
 
 class Vault:
@@ -56,6 +68,30 @@ class Vault:
             raise InvalidVault(f"The vault has no file {name!r}.") from None
         except (zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
             raise InvalidVault(f"{name}: the file in the zip is damaged ({type(error).__name__}).") from None
+
+    def check(self) -> None:
+        """Read all entries and compare their checksums. Raises InvalidVault."""
+        for name in self.list_names():
+            for _ in self.read_lines(name):
+                pass
+
+
+def read_state(vault: VaultFiles) -> Iterator[Row]:
+    """Yield the rows of `state.json`. Raises InvalidVault."""
+    try:
+        yield from read_rows(vault.read_lines(STATE))
+    except StateError as error:
+        raise InvalidVault(f"{STATE}: {error}.") from None
+
+
+def read_file(vault: VaultFiles, name: str, max_bytes: int) -> bytes:
+    """Return the content of a file. Raises InvalidVault if it is larger than `max_bytes`."""
+    content = bytearray()
+    for line in vault.read_lines(name):
+        content += line
+        if len(content) > max_bytes:
+            raise InvalidVault(f"{name}: is larger than {max_bytes:,} bytes.")
+    return bytes(content)
 
 
 def open_vault(file: IO[bytes]) -> Vault:

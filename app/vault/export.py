@@ -3,17 +3,18 @@
 import asyncio
 import tempfile
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import IO
 from uuid import UUID
 
 from app.chats.chat_lock import ChatRef
-from app.chats.models import ChatLine
+from app.chats.models import CURRENT, ChatLine
 from app.chats.service import get_line
 from app.kit.db import Database, DbSession
 from app.kit.ids import tenant_key
 from app.vault import queries
 from app.vault.archive import STATE
+from app.vault.manifest import MARKS, Manifest, write_manifest
 from app.vault.pages import Pages
 from app.vault.state_file import write_end, write_head, write_row, write_table
 from app.vault.tables import list_vault_tables
@@ -59,7 +60,14 @@ async def write_vault(database: Database, ref: ChatRef, line: UUID | None, file:
             async for name, parts in pages.list_pages():
                 await _write_entry(archive, name, parts)
             await _write_entry(archive, "transcript.jsonl", pages.write_transcript())
+            await _write_entry(archive, MARKS, _write_marks(pages, archive.namelist()))
             await _write_entry(archive, STATE, _write_state(db_session, ref, chat))
+
+
+async def _write_marks(pages: Pages, names: Sequence[str]) -> AsyncIterator[str]:
+    """Yield `marks.json`, given the names of the files before it."""
+    line = "" if pages.chat.line_status == CURRENT else str(pages.chat.line_id)
+    yield write_manifest(Manifest(line, [*names, MARKS, STATE], pages.places))
 
 
 async def _write_state(db_session: DbSession, ref: ChatRef, chat: ChatLine) -> AsyncIterator[str]:

@@ -24,7 +24,10 @@ from app.knowledge import reading
 from app.memories import book as memories
 from app.memories.memory import Memory
 from app.vault import queries
+from app.vault.items import Digests
+from app.vault.parsing import CORE_MEMORY, read_page
 from app.vault.wording import (
+    NOTHING,
     hash_name,
     make_mark,
     word_day,
@@ -38,6 +41,8 @@ from app.vault.wording import (
 
 CHAPTER_MESSAGES = 200
 
+_UNLIMITED = 2**31 - 1
+
 Parts = AsyncIterator[str]
 
 
@@ -48,7 +53,10 @@ class Pages:
     Attributes:
         ref: The chat, as the caller sees it.
         chat: The line that the pages show.
-        now: Any time: reading memories requires one, but no page depends on it.
+        now: The time at which memories are in the archive or not.
+        places: The items of the pages that were written: for each place, their hashes by their marks.
+        names: The id of each item, or the key of a fact, by the mark.
+        diaries: The characters of the diaries, by their headings.
 
     """
 
@@ -56,6 +64,9 @@ class Pages:
     ref: ChatRef
     chat: ChatLine
     now: datetime
+    places: dict[str, dict[str, Digests]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    diaries: dict[str, str] = field(default_factory=dict)
     _chapters: list[queries.Chapter] = field(default_factory=list)
     _memories: list[Memory] = field(default_factory=list)
     _user_name: str = "User"
@@ -64,7 +75,7 @@ class Pages:
     @property
     def title(self) -> str:
         """The names of the user and the characters. The user's name is known once `list_pages` has begun."""
-        names = [self._user_name, *(one["name"] for one in self.chat.characters)]
+        names = [" ".join(name.split()) for name in (self._user_name, *(one["name"] for one in self.chat.characters))]
         return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
     async def list_pages(self) -> AsyncIterator[tuple[str, Parts]]:
@@ -122,11 +133,12 @@ class Pages:
         if held := await self._list_facts():
             yield "## Facts\n\n"
             for key, value in held:
-                yield word_element(word_fact(key, value), self._mark(page, "fact", hash_name(key)))
+                yield self._note(page, word_element(word_fact(key, value), self._mark(page, "fact", key)))
             yield "\n"
         view = await reading.view_chat(self.db_session, replace(self.ref, only_chat=True), line=self.chat.line_id)
         for label, block in (await blocks.list_blocks(self.db_session, view)).items():
-            yield word_section(f"Core memory: {label}", block.text, self._mark(page, "block", hash_name(label)))
+            mark = self._mark(page, "block", label)
+            yield self._note(page, word_section(f"{CORE_MEMORY}{label}", block.text, mark))
         yield self._word_nothing(page)
 
     async def _write_day(self, page: str, day: str, learnt: Sequence[Memory]) -> Parts:
@@ -136,8 +148,8 @@ class Pages:
             if (at := f"{self._here(one.learnt_at):%H:%M}") != minute:
                 yield f"\n## {at} — {self.title}\n\n"
                 minute = at
-            text = word_memory(one.category, one.content, one.tags)
-            yield word_element(text, self._mark(page, "memory", str(one.memory_id)))
+            text = word_memory(one.category, one.content, one.tags, archived=one.archived)
+            yield self._note(page, word_element(text, self._mark(page, "memory", str(one.memory_id))))
 
     async def _write_summary(self, page: str) -> Parts:
         yield "# Summary\n\n"
@@ -153,7 +165,7 @@ class Pages:
             mark = self._mark(page, "memo", str(row["memo_id"]))
             at = row["began_at"] or row["created_at"]
             heading = f"{row['number']} · {word_day(self._here(at))}"
-            yield word_section(heading, word_memo(row["text"]), mark, self._link(row))
+            yield self._note(page, word_section(heading, word_memo(row["text"]), mark, self._link(row)))
         yield self._word_nothing(page)
 
     async def _write_scenes(self, page: str) -> Parts:
@@ -172,10 +184,13 @@ class Pages:
         async for row in queries.stream(self.db_session, queries.ENTRIES, *self._line):
             if row["character"] != character:
                 character = row["character"]
-                yield f"# {f'{character}’s diary' if character else 'Diary'}\n\n"
+                title = f"{' '.join(character.split())}’s diary" if character else "Diary"
+                self.diaries[title] = character
+                yield f"# {title}\n\n"
             at = self._here(row["dated_at"])
             mark = self._mark(page, "entry", str(row["entry_id"]))
-            yield word_section(f"{word_day(at)}, {at:%H:%M}", row["content"], mark)
+            section = word_section(f"{word_day(at)}, {at:%H:%M}", row["content"], mark)
+            yield self._note(page, section, f"# {title}\n")
         if character is None:
             yield f"# Diary\n\n{self._word_nothing(page)}"
 
@@ -203,10 +218,18 @@ class Pages:
     def _mark(self, page: str, kind: str, name: str) -> str:
         """Return the mark of an item, and note that the page has an item."""
         self._filled.add(page)
-        return make_mark(kind, name)
+        mark = make_mark(kind, hash_name(name) if kind in ("fact", "block") else name)
+        self.names[mark] = name
+        return mark
+
+    def _note(self, page: str, written: str, before: str = "") -> str:
+        """Return an item as it is written, and note its hashes as they are read; `before` is a heading it needs."""
+        for item in read_page(page, before + written)[0]:
+            self.places.setdefault(item.place, {})[str(item.mark)] = item.digests
+        return written
 
     def _word_nothing(self, page: str) -> str:
-        return "" if page in self._filled else "*Nothing yet.*\n"
+        return "" if page in self._filled else f"{NOTHING}\n"
 
     def _speaker(self, row: Any) -> str | None:
         if row["role"] in ("user", "assistant"):
@@ -240,8 +263,13 @@ class Pages:
         ]
 
     async def _list_memories(self) -> list[Memory]:
-        """Return the memories of the chat, and those that its user or tenant learnt in it, the oldest first."""
+        """Return the memories of the chat and those that it taught its user, the oldest first.
+
+        In the archive are those that a person archived or that have faded. Which ones are too many for
+        `memories.max_memories` depends on what other chats taught, so it is left open.
+        """
         view = await memories.view_chat(self.db_session, self.ref, line=self.chat.line_id)
+        view = view._replace(settings=view.settings.model_copy(update={"max_memories": _UNLIMITED}))
         own = await queries.list_taught(self.db_session, self.ref.key)
         found = await memories.list_all(self.db_session, view, now=self.now)
         chosen = [one for one in found if one.rank == 0 or one.statement_id in own]
@@ -265,5 +293,6 @@ def _note(row: Any) -> str:
 
 _ABOUT = """
 `transcript.jsonl` contains the messages of this line. `state.json` contains the whole chat, and only this file is read
-by an import: a change of another file changes nothing there.
+by `memobook import`. `memobook reindex --from-markdown` brings changes of the facts, memories, memos and diaries in
+these pages into the chat; it finds them with `marks.json`.
 """

@@ -105,6 +105,15 @@ NARRATIVE = f"""
     SELECT kept_text, text FROM narrative_versions WHERE {_ON_LINE} AND layer = $3 AND current
     ORDER BY subject COLLATE "C\""""  # noqa: S608
 
+_DELETED_MEMOS = f"""
+    SELECT text FROM memos WHERE {_ON_LINE} AND deleted_at IS NOT NULL"""  # noqa: S608
+
+_DELETED_ENTRIES = f"""
+    SELECT character, content FROM diary_entries WHERE {_ON_LINE} AND deleted_at IS NOT NULL"""  # noqa: S608
+
+_END_OF_MEMO = f"""
+    SELECT coalesce(last_seq, sort_key / 2) FROM memos WHERE {_ON_LINE} AND memo_id = $3"""  # noqa: S608
+
 _CHAPTERS = f"""
     SELECT min(seq) AS first_seq, max(seq) AS last_seq, min(sent_at) AS began_at, max(sent_at) AS ended_at FROM (
         SELECT seq, sent_at, (row_number() OVER (ORDER BY seq) - 1) / $3::int AS chapter
@@ -141,3 +150,18 @@ async def find_user_name(db_session: DbSession, line: tuple[UUID, UUID]) -> str 
     """Return the first name of a user in the messages of a line, or None."""
     name: str | None = await db_session.raw.fetchval(_USER_NAME, *line)
     return name
+
+
+async def list_deleted(
+    db_session: DbSession, line: tuple[UUID, UUID]
+) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    """Return the texts of the deleted memos of a line, and of its deleted diary entries with their characters."""
+    memos = await db_session.raw.fetch(_DELETED_MEMOS, *line)
+    entries = await db_session.raw.fetch(_DELETED_ENTRIES, *line)
+    return frozenset(row["text"] for row in memos), frozenset((row["character"], row["content"]) for row in entries)
+
+
+async def find_end_of_memo(db_session: DbSession, line: tuple[UUID, UUID], memo_id: UUID) -> int | None:
+    """Return the last seq that a memo covers, or the one that it follows; None if there is no such memo."""
+    seq: int | None = await db_session.raw.fetchval(_END_OF_MEMO, *line, memo_id)
+    return seq

@@ -34,9 +34,9 @@ from app.knowledge.service import MAX_KEYS
 from app.layers.layer import Layer
 from app.passages.handlers import schedule_all
 from app.vault import queries
-from app.vault.archive import STATE, Vault
+from app.vault.archive import STATE, VaultFiles, read_state
 from app.vault.errors import InvalidVault
-from app.vault.state_file import Row, StateError, read_rows
+from app.vault.state_file import Row
 from app.vault.tables import CHATS, STATEMENTS, TEACHINGS, VaultTable, list_vault_tables
 
 _BATCH_ROWS, _BATCH_BYTES = 500, 256 * 1024
@@ -50,7 +50,7 @@ MAX_WIDE_STATEMENTS = 20_000
 
 
 async def restore_vault(
-    db_session: DbSession, vault: Vault, ref: ChatRef, layers: Sequence[Layer], *, now: datetime
+    db_session: DbSession, vault: VaultFiles, ref: ChatRef, layers: Sequence[Layer], *, now: datetime
 ) -> UUID:
     """Create the chat `ref` from a vault, with all of its lines, and return the id of its current line.
 
@@ -65,7 +65,7 @@ async def restore_vault(
     something of wider scopes.
     """
     restoring = _Restoring(db_session, ref)
-    batches = _form_batches(_read(vault))
+    batches = _form_batches(read_state(vault))
     while batch := await asyncio.to_thread(next, batches, None):
         await restoring.insert(batch)
     line_id = await restoring.check()
@@ -270,13 +270,6 @@ async def _schedule(db_session: DbSession, line: tuple[UUID, UUID], layers: Sequ
     for layer in layers:
         await layer.on_settings_changed(db_session, event)
     await schedule_all(db_session, head, now=now)
-
-
-def _read(vault: Vault) -> Iterator[Row]:
-    try:
-        yield from read_rows(vault.read_lines(STATE))
-    except StateError as error:
-        raise InvalidVault(f"{STATE}: {error}.") from None
 
 
 def _form_batches(rows: Iterable[Row]) -> Iterator[list[Row]]:

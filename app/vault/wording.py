@@ -2,6 +2,8 @@
 
 A text of the memory is an item: a section under a heading, or an element of a list. Each item ends with a mark such as
 `^memo-0192f3a1b2c3`. The editor Obsidian takes the mark for the name of the paragraph, and does not show it.
+
+`parsing.py` reads the items back. A character that could be read in two ways gets a backslash, which `parsing.py` drops.
 """
 
 import hashlib
@@ -9,10 +11,28 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-_HEADING = re.compile(r"^( {0,3})(#{1,6}(?:[ \t]|$))")
-_UNDERLINE = re.compile(r"^( {0,3})((?:=+|-+)[ \t]*)$")
+_LINK = r"\[[^\]\n]*\]\([^)\n]*\) "
+KINDS = "memory|fact|block|memo|entry"
+MARK = rf"\^(?P<mark>(?:{KINDS}|summary|recap|scene)-[0-9a-z]{{1,12}})"
+"""A mark, as a regular expression."""
+
+MARK_LINE = re.compile(rf"(?:{_LINK})?{MARK}")
+"""The line that ends a section."""
+
+NOTHING = "*Nothing yet.*"
+"""Stands on a page without items."""
+
+ARCHIVED = " *archived*"
+NO_TAGS = " `,`"
+"""Ends a memory without tags whose text would otherwise seem to have some, or to be archived."""
+
+_HEADING = re.compile(r"^( {0,3})(\\*#{1,6}(?:[ \t]|$))")
+_UNDERLINE = re.compile(r"^( {0,3})(\\*(?:=+|-+)[ \t]*)$")
+_MARK_LINE = re.compile(rf"^()(\\*{MARK_LINE.pattern})$")
 _ESCAPED = r"\1\\\2"
-_HIGHLIGHT = re.compile(r"\n+(?=【)")
+_HIGHLIGHT = re.compile(r"\n(?=【)")
+_BRACKET = re.compile(r"^(?=\\*\[)")
+_PLAIN_TAG = re.compile(r"[^\s`,\\]+")
 _FENCE = re.compile(r" {0,3}(`{3,}+(?=[^`]*$)|~{3,})")
 
 
@@ -25,7 +45,7 @@ def close_code(text: str) -> str:
     """Return a text with its last block of code closed. An open block would contain the rest of the page."""
     fence = ""
     for line in text.split("\n"):
-        fence = _follow_fence(fence, line)
+        fence = follow_fence(fence, line)
     return f"{text}\n{fence}" if fence else text
 
 
@@ -34,20 +54,24 @@ def escape_headings(text: str) -> str:
 
     A backslash is put before the marks that begin a heading, and before those that underline one.
     """
+    return replace_headings(text, _HEADING, _UNDERLINE, _ESCAPED)
+
+
+def replace_headings(text: str, heading: re.Pattern[str], underline: re.Pattern[str], by: str) -> str:
+    """Return a text in which lines that match are replaced: headings, and what underlines one; but no lines of code."""
     lines, fence, before = list[str](), "", ""
     for line in text.split("\n"):
-        was, fence = fence, _follow_fence(fence, line)
-        escaped = line
-        if not (was or fence):
-            escaped = _HEADING.sub(_ESCAPED, line)
-        if not (was or fence) and before.strip():
-            escaped = _UNDERLINE.sub(_ESCAPED, escaped)
-        lines.append(escaped)
-        before = "" if was or fence else line
+        was, fence = fence, follow_fence(fence, line)
+        is_code = bool(was or fence)
+        replaced = line if is_code else heading.sub(by, line)
+        if not is_code and before.strip():
+            replaced = underline.sub(by, replaced)
+        lines.append(replaced)
+        before = "" if is_code else line
     return "\n".join(lines)
 
 
-def _follow_fence(fence: str, line: str) -> str:
+def follow_fence(fence: str, line: str) -> str:
     """Return the fence of the block of code that is open after a line; `fence` is that of the block open before it.
 
     Both are empty if no block is open.
@@ -71,7 +95,9 @@ def make_mark(kind: str, name: str) -> str:
 
 def word_section(heading: str, text: str, mark: str, link: str = "") -> str:
     """Return an item under a heading; `link` leads from it to its messages."""
-    return f"## {heading}\n\n{close_code(tidy(text))}\n\n{link + ' ' if link else ''}^{mark}\n\n"
+    closed = close_code(escape_headings(tidy(text)))
+    escaped = "\n".join(_MARK_LINE.sub(_ESCAPED, line) for line in closed.split("\n"))
+    return f"## {heading}\n\n{escaped}\n\n{link + ' ' if link else ''}^{mark}\n\n"
 
 
 def word_element(text: str, mark: str) -> str:
@@ -81,7 +107,8 @@ def word_element(text: str, mark: str) -> str:
 
 def word_fact(key: str, value: str) -> str:
     """Return the text of the element of a fact."""
-    return f"**{key}**: {value}"
+    escaped = key.replace("\\", "\\\\").replace("*", "\\*")
+    return f"**{escaped}**: {tidy(value)}"
 
 
 def word_memo(text: str) -> str:
@@ -89,13 +116,31 @@ def word_memo(text: str) -> str:
     return _HIGHLIGHT.sub("\n\n", text)
 
 
-def word_memory(category: str | None, content: str, tags: Sequence[str]) -> str:
+def word_memory(category: str | None, content: str, tags: Sequence[str], *, archived: bool = False) -> str:
     """Return the text of the element of a memory: ``[category] content `tag1 tag2` ``.
 
-    If any tag contains a space, a comma follows each tag.
+    If a tag contains a space, or another character that would end it, commas separate them. A memory in the archive
+    ends with `*archived*`.
     """
-    joined = "".join(f"{tag}, " for tag in tags).strip() if any(" " in tag for tag in tags) else " ".join(tags)
-    return f"{f'[{category}] ' if category else ''}{content}{f' `{joined}`' if tags else ''}"
+    text = _BRACKET.sub(r"\\", tidy(content))
+    if tags:
+        text += f" `{word_tags(tags)}`"
+    elif text.endswith("`") or (text.endswith(ARCHIVED.strip()) and not archived):
+        text += NO_TAGS
+    return f"{f'[{category}] ' if category else ''}{text}{ARCHIVED if archived else ''}"
+
+
+def word_tags(tags: Sequence[str]) -> str:
+    """Return tags as the code at the end of a memory contains them."""
+    if all(_PLAIN_TAG.fullmatch(tag) for tag in tags):
+        return " ".join(tags)
+    return ", ".join(_escape_tag(tag) for tag in tags) + ","
+
+
+def _escape_tag(tag: str) -> str:
+    """Return a tag that contains neither a line break nor a backtick, and no comma without a backslash."""
+    replaced = tag.replace("\\", "\\\\").replace(",", "\\,").replace("`", "\\q")
+    return replaced.replace("\n", "\\n").replace("\r", "\\r")
 
 
 def word_day(at: datetime) -> str:

@@ -60,8 +60,8 @@ def test_a_speech_is_no_heading_and_closes_its_code(text: str, written: str) -> 
     assert word_speech("Kai", NOON, text, "m1") == f"**Kai** · {NOON:%H:%M} ^m1\n\n{written}\n\n"
 
 
-def test_a_section_closes_its_code() -> None:
-    assert word_section("Part", "## One\n~~~\ncode", "memo-1") == "## Part\n\n## One\n~~~\ncode\n~~~\n\n^memo-1\n\n"
+def test_a_section_has_one_heading_and_closes_its_code() -> None:
+    assert word_section("Part", "## One\n~~~\ncode", "memo-1") == "## Part\n\n\\## One\n~~~\ncode\n~~~\n\n^memo-1\n\n"
 
 
 def test_a_long_line_of_backticks_is_read_at_once() -> None:

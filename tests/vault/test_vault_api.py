@@ -74,3 +74,12 @@ async def test_an_unpacked_vault_can_be_packed_again(api: httpx.AsyncClient) -> 
             archive.writestr(f"my vault/{name}", content)
     await import_file(api, file.getvalue(), "d", "vault")
     assert (await import_file(api, file.getvalue(), "d", "vault", status=409))["code"] == "chat_taken"
+
+
+async def test_a_damaged_page_is_refused(api: httpx.AsyncClient) -> None:
+    """Although an import reads only state.json."""
+    await append(api, talk(1, 2))
+    damaged = bytearray(await export_file(api, "c", "vault"))
+    damaged[damaged.index(b"README.md") + 20] ^= 0xFF
+    problem = await import_file(api, bytes(damaged), "d", "vault", status=422)
+    assert problem["detail"].startswith("README.md: the file in the zip is damaged")

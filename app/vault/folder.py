@@ -1,0 +1,124 @@
+"""A vault as a folder: read without leaving it, and written so that a failed export changes nothing."""
+
+import os
+import re
+import stat
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from app.vault.archive import STATE
+from app.vault.errors import InvalidVault
+from app.vault.items import PageError
+from app.vault.manifest import MARKS, MAX_BYTES, read_manifest
+from app.vault.state_file import MAX_LINE_BYTES
+
+_DELETED = re.compile(r"\d{4}-\d{2}-\d{2}\.md|story/\d{4,}\.md")
+"""The files of a former vault that the new one may lack; `marks.json` may come from somebody else."""
+
+
+class FolderVault:
+    """A vault in a folder. Only the files that are asked for are read, and none outside of the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open a folder. Raises InvalidVault if it is no vault."""
+        self._folder = folder.resolve()
+        if not (self._folder / STATE).exists():
+            raise InvalidVault(f"The folder is not a vault: it has no file {STATE!r}.")
+
+    def list_names(self) -> list[str]:
+        """Return the names of the files at the top of the folder, sorted, without hidden ones."""
+        return sorted(path.name for path in self._folder.iterdir() if not path.name.startswith(".") and path.is_file())
+
+    def read_lines(self, name: str) -> Iterator[bytes]:
+        """Yield the lines of a file with their ends, in bounded memory. Raises InvalidVault."""
+        path = (self._folder / name).resolve()
+        if not path.is_relative_to(self._folder):
+            raise InvalidVault(f"{name}: is a link to something outside of the folder.")
+        try:
+            if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait
+                raise InvalidVault(f"{name}: must be a file.")
+            with path.open("rb") as file:
+                while line := file.readline(MAX_LINE_BYTES):
+                    yield line
+        except FileNotFoundError:
+            raise InvalidVault(f"The vault has no file {name!r}.") from None
+        except OSError as error:
+            raise InvalidVault(f"{name}: cannot be read ({error.strerror}).") from None
+
+
+def check_target(folder: Path) -> None:
+    """Check that a vault can be written into a folder. Raises InvalidVault.
+
+    It must be a vault, or have no files but hidden ones, such as those of git; or it does not exist yet.
+    """
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not folder.is_dir():
+        raise InvalidVault("It is not a folder.")
+    is_used = any(not path.name.startswith(".") for path in folder.iterdir())
+    if is_used and not (folder / MARKS).is_file():
+        raise InvalidVault(f"The folder has files, but no {MARKS!r}: it is no vault.")
+
+
+def write_folder(file: IO[bytes], folder: Path) -> None:
+    """Write the files of a vault, an open zip, into a folder, and delete those of the vault that was there.
+
+    Other files stay. All files are first written beside the folder's own ones and then renamed. `state.json` is removed
+    before and comes last, so a folder that is not complete is no vault. Raises InvalidVault, OSError.
+    """
+    check_target(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as part:
+            new = Path(part) / "vault"
+            _unpack(file, new)
+            new.rename(folder)
+        return
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".memobook.") as part:
+        names = _unpack(file, Path(part))
+        former = _list_former(folder)
+        _check_places(folder, {*names, *former})
+        (folder / STATE).unlink(missing_ok=True)
+        for name in sorted(names, key=lambda name: name == STATE):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (Path(part) / name).replace(folder / name)
+        for name in former - set(names):
+            (folder / name).unlink(missing_ok=True)
+
+
+def _unpack(file: IO[bytes], to: Path) -> list[str]:
+    """Write the files of a vault that an export has just made."""
+    with zipfile.ZipFile(file) as archive:
+        for name in archive.namelist():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(name) as entry, (to / name).open("xb") as written:
+                while chunk := entry.read(1024 * 1024):
+                    written.write(chunk)
+                written.flush()
+                os.fsync(written.fileno())
+        return archive.namelist()
+
+
+def _list_former(folder: Path) -> set[str]:
+    """Return the names of the pages of the vault in the folder that a new one may lack. Raises InvalidVault."""
+    marks = folder / MARKS
+    if not marks.is_file():
+        return set()
+    with marks.open("rb") as file:
+        try:
+            return {name for name in read_manifest(file.read(MAX_BYTES)).files if _DELETED.fullmatch(name)}
+        except PageError as error:
+            raise InvalidVault(str(error)) from None
+
+
+def _check_places(folder: Path, names: set[str]) -> None:
+    """Check that the files can be replaced, and that they are in the folder. Raises InvalidVault."""
+    for name in sorted(names):
+        path = folder / name
+        if any(parent.is_symlink() for parent in path.parents if parent.is_relative_to(folder) and parent != folder):
+            raise InvalidVault(f"{name}: its folder is a link.")
+        if path.is_dir() and not path.is_symlink():
+            raise InvalidVault(f"{name}: is a folder.")

@@ -1,0 +1,200 @@
+"""The items on the pages of a vault, and how those of two pages are compared. Pure.
+
+`compare` finds what a person changed since the export, given the items then (`marks.json`) and now. `judge` decides
+what of a change can be made, given the item as the chat has it: what was changed there too stays as it is.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeVar
+
+import orjson
+
+Part = str | bool | None | tuple[str | None, tuple[str, ...]]
+"""A memory has three: the text; the category and the tags; whether it is in the archive. All others have a text."""
+
+Digests = tuple[str, ...]
+"""The hash of each part of an item."""
+
+Exported = Mapping[str, Mapping[str, Digests]]
+"""For each place, the items of an export by their marks, in the order of the page."""
+
+T = TypeVar("T")
+
+_DIGEST_CHARS = 16
+
+
+class PageError(ValueError):
+    """A page, or `marks.json`, cannot be read; the message is one line that names the file and the problem."""
+
+
+class Item(NamedTuple):
+    """An item of a page.
+
+    Attributes:
+        kind: `memory`, `fact`, `block`, `memo` or `entry`.
+        place: The page, and in a diary the heading of the character.
+        line: The number of the first line.
+        mark: Its mark; None if a person wrote it, or removed the mark. The mark of a fact follows from its key.
+        name: The key of a fact, or the heading of the diary.
+        parts: The text first.
+
+    """
+
+    kind: str
+    place: str
+    line: int
+    mark: str | None
+    name: str
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        return str(self.parts[0])
+
+    @property
+    def digests(self) -> Digests:
+        """The hashes of the parts."""
+        return tuple(hashlib.sha256(orjson.dumps(part)).hexdigest()[:_DIGEST_CHARS] for part in self.parts)
+
+
+class Change(NamedTuple):
+    """What a person changed.
+
+    Attributes:
+        action: What was done.
+        mark: The mark of the item in the export; None for an added one.
+        place: Where it is.
+        base: The hashes that the item had in the export; empty for an added one.
+        item: The item as it is now; None if it was removed.
+        after: The mark of the item that an added one follows; None if no item of the export follows it.
+
+    """
+
+    action: Literal["edit", "add", "remove"]
+    mark: str | None
+    place: str
+    base: Digests
+    item: Item | None
+    after: str | None = None
+
+
+class Verdict(NamedTuple):
+    """What can be made of a change: the numbers of the parts to change, or the reason why none is."""
+
+    parts: frozenset[int] = frozenset()
+    reason: str = ""
+
+
+def compare(exported: Exported, items: Sequence[Item]) -> list[Change]:
+    """Return what was changed, in the order of the pages; removed items come last."""
+    base = {mark: digests for marks in exported.values() for mark, digests in marks.items()}
+    found = _match(exported, base, items)
+    changes = list[Change]()
+    for number, item in enumerate(items):
+        mark = found.get(number)
+        if mark is None and item.text:
+            changes.append(Change("add", None, item.place, (), item, _find_predecessor(items, found, number)))
+        elif mark is not None and item.digests != base[mark]:
+            is_removed = not item.text
+            changes.append(
+                Change("remove" if is_removed else "edit", mark, item.place, base[mark], None if is_removed else item)
+            )
+    gone = base.keys() - set(found.values())
+    for place, marks in exported.items():
+        changes += [Change("remove", mark, place, marks[mark], None) for mark in marks if mark in gone]
+    return changes
+
+
+def judge(change: Change, item: Item | None) -> Verdict:
+    """Return what to do with an edit or a removal; `item` is the one that the chat has, or None.
+
+    A verdict without parts and without a reason says that the chat is already as the person wants it.
+    """
+    if change.item is None:
+        if item is None:
+            return Verdict()
+        is_same = item.digests[0] == change.base[0]
+        return Verdict(frozenset({0})) if is_same else Verdict(reason="the chat has another text since the export")
+    if item is None:
+        return Verdict(reason="the chat does not have it any more")
+    differing = set[int]()
+    for number, (was, wanted, has) in enumerate(
+        zip(change.base, change.item.digests, item.digests, strict=True)  # one kind has as many parts
+    ):
+        if wanted in (was, has):
+            continue
+        if has != was:
+            return Verdict(reason="it was changed in the chat too since the export")
+        differing.add(number)
+    return Verdict(frozenset(differing))
+
+
+def _match(exported: Exported, base: Mapping[str, Digests], items: Sequence[Item]) -> dict[int, str]:
+    """Return the marks of the items that the export had, by the numbers of the items.
+
+    An item keeps its mark; of several with the same one, the unchanged one does, or else the first. An item without a
+    mark is the missing one with its text. The others are paired with the missing ones between the same two neighbours.
+    """
+    found, taken = dict[int, str](), set[str]()
+    marked = [(number, item.mark, item.digests) for number, item in enumerate(items) if item.mark in base]
+    unchanged = [one for one in marked if one[1] is not None and one[2] == base[one[1]]]
+    for number, mark, _ in (*unchanged, *marked):
+        if mark is not None and mark not in taken and number not in found:
+            found[number] = mark
+            taken.add(mark)
+    missing = dict[tuple[str, str], list[str]]()
+    for mark in (mark for marks in exported.values() for mark in marks if mark not in taken):
+        missing.setdefault((_kind_of(mark), base[mark][0]), []).append(mark)
+    for number, item in enumerate(items):
+        if item.mark is None and (same := missing.get((item.kind, item.digests[0]))):
+            found[number] = same.pop(0)
+    for place, marks in exported.items():
+        found |= _pair(list(marks), [(number, item) for number, item in enumerate(items) if item.place == place], found)
+    return found
+
+
+def _pair(marks: Sequence[str], items: Sequence[tuple[int, Item]], found: Mapping[int, str]) -> dict[int, str]:
+    """Return which items of a place, without a mark, are which missing ones: in order, between the same neighbours."""
+    neighbours = {found[number] for number, _ in items if number in found} & set(marks)
+    known = set(found.values())
+    former = _form_gaps(
+        (mark, mark if mark in neighbours else None) for mark in marks if mark in neighbours or mark not in known
+    )
+    now = _form_gaps(
+        (number, mark if (mark := found.get(number)) in neighbours else None)
+        for number, item in items
+        if number in found or item.mark is None
+    )
+    return {
+        number: mark
+        for gap, numbers in now.items()
+        for number, mark in zip((n for n in numbers if n not in found), former.get(gap, ()), strict=False)
+    }
+
+
+def _form_gaps(entries: Iterable[tuple[T, str | None]]) -> dict[tuple[str | None, str | None], list[T]]:
+    """Return the entries between two neighbours, by these; an entry is a neighbour if it has a mark."""
+    gaps = dict[tuple[str | None, str | None], list[T]]()
+    before, waiting = None, list[T]()
+    for entry, mark in entries:
+        if mark is None:
+            waiting.append(entry)
+            continue
+        gaps[before, mark] = waiting
+        before, waiting = mark, []
+    gaps[before, None] = waiting
+    return gaps
+
+
+def _find_predecessor(items: Sequence[Item], found: Mapping[int, str], number: int) -> str | None:
+    """Return the mark of the item that an added one follows; None if it is at the end of its place."""
+    place = items[number].place
+    here = [(n, found[n]) for n, item in enumerate(items) if item.place == place and n in found]
+    before = [mark for n, mark in here if n < number]
+    return before[-1] if before and any(n > number for n, _ in here) else None
+
+
+def _kind_of(mark: str) -> str:
+    return mark.rpartition("-")[0]

@@ -1,0 +1,141 @@
+"""What a page contains is read from it exactly, whatever the texts are, and so is what a person writes there."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from app.memories.memory import CATEGORIES
+from app.vault.items import Item, PageError
+from app.vault.parsing import read_page
+from app.vault.wording import (
+    NOTHING,
+    close_code,
+    hash_name,
+    make_mark,
+    tidy,
+    word_element,
+    word_fact,
+    word_memo,
+    word_memory,
+    word_section,
+)
+
+_PIECES = (
+    *"\n `*_[]()#-=~\\^:,.>|【】'’\"\t\r",
+    *("\n\n", "# ", "## ", "\n- ", "\n  ", "```", "\n```\n", "~~~", "\n---\n", "\n===", "**", "**: ", "[personal] "),
+    *(
+        " *archived*",
+        "*archived*",
+        " `,`",
+        " `a b`",
+        "\n【Highlight 2】: ",
+        "\n^memo-0192f3a1b2c3",
+        " ^memory-0192f3a1b2c3",
+    ),
+    *(
+        "[message 1](story/0001.md#^m1) ^entry-0192f3a1b2c3",
+        "*Nothing yet.*",
+        "日本語",
+        "🌧️",
+        "a",
+        "word",
+        "\u2028",
+        "\x1c",
+    ),
+)
+_texts = st.lists(st.sampled_from(_PIECES) | st.text(max_size=3), min_size=1, max_size=12).map("".join)
+_texts = _texts.filter(lambda text: tidy(text) != "" and _is_sound(text))
+_tags = st.lists(_texts.filter(lambda tag: tag.strip(" ") != ""), max_size=3).map(tuple)
+_keys = _texts.map(lambda text: " ".join(text.split())).filter(bool)
+_memories = st.tuples(st.sampled_from([None, *CATEGORIES]), _texts, _tags, st.booleans())
+
+
+def _is_sound(text: str) -> bool:
+    return "\0" not in text and text.encode(errors="ignore").decode() == text
+
+
+def _read(page: str, text: str) -> Sequence[Item]:
+    items, strays = read_page(page, text)
+    assert not strays
+    return items
+
+
+@given(st.lists(_memories, max_size=4), st.booleans())
+@example([(None, "run `ls`", (), False), ("goal", "[x] *archived*", (), False), (None, "\\[x", (), True)], True)
+@example([(None, "x", ("a b", "c,d", "`", "\\", "\\n", "\n", " e"), True)], True)
+def test_memories_are_read_as_they_were_written(
+    memories: list[tuple[str | None, str, tuple[str, ...], bool]], windows: bool
+) -> None:
+    page = "# 2026-01-01\n\n## 12:00 — Mira and Kai\n\n"
+    for number, (category, content, tags, archived) in enumerate(memories):
+        page += word_element(word_memory(category, content, tags, archived=archived), make_mark("memory", f"{number}"))
+    page = page.replace("\n", "\r\n") if windows else page
+    assert [(item.mark, item.parts) for item in _read("2026-01-01.md", page)] == [
+        (f"memory-{number}", (tidy(content), (category, tags), archived))
+        for number, (category, content, tags, archived) in enumerate(memories)
+    ]
+
+
+@given(st.dictionaries(_keys, _texts, max_size=4), st.lists(_texts, max_size=3))
+def test_facts_and_blocks_are_read_as_they_were_written(facts: dict[str, str], blocks: list[str]) -> None:
+    page = "# Memory\n\n## Facts\n\n"
+    page += "".join(
+        word_element(word_fact(key, value), make_mark("fact", hash_name(key))) for key, value in facts.items()
+    )
+    page += "\n" + "".join(word_section("Core memory: user", text, f"block-{n}") for n, text in enumerate(blocks))
+    items = _read("MEMORY.md", page)
+    assert [(one.name, one.text) for one in items if one.kind == "fact"] == [(k, tidy(v)) for k, v in facts.items()]
+    assert [one.text for one in items if one.kind == "block"] == [close_code(tidy(text)) for text in blocks]
+
+
+@given(st.lists(_texts, max_size=4), st.sampled_from(["", "[messages 1–8](story/0001.md#^m1)"]))
+@example(["【Highlight 1】: a\n【Highlight 2】: b\n\n【Highlight 3】: c", "\\## a\n## b\n\\---\n---", "```\n## c"], "")
+def test_memos_are_read_as_they_were_written(texts: list[str], link: str) -> None:
+    page = "# Memo book\n\n" + "".join(
+        word_section(f"{n} · Saturday", word_memo(text), f"memo-{n}", link) for n, text in enumerate(texts)
+    )
+    found = [(one.mark, one.text) for one in _read("memos.md", page or NOTHING)]
+    assert found == [(f"memo-{n}", close_code(tidy(text))) for n, text in enumerate(texts)]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["Kai", "日本"]), _texts), max_size=4))
+def test_diaries_are_read_as_they_were_written(entries: list[tuple[str, str]]) -> None:
+    page = "".join(
+        f"# {name}’s diary\n\n{word_section('Saturday, 12:00', text, f'entry-{n}')}"
+        for n, (name, text) in enumerate(entries)
+    )
+    found = [(one.name, one.mark, one.text) for one in _read("diary.md", page)]
+    assert found == [
+        (f"{name}’s diary", f"entry-{n}", close_code(tidy(text))) for n, (name, text) in enumerate(entries)
+    ]
+
+
+def test_what_a_person_writes_is_read() -> None:
+    items, strays = read_page(
+        "2026-01-01.md",
+        "# 2026-01-01\n\n- Kai sings `music, loud`\n* [goal] Two lines,\nof one memory.\n"
+        "+ [old] Gone. *archived*\n\nStray.\n",
+    )
+    assert [(one.line, one.mark, one.parts) for one in items] == [
+        (3, None, ("Kai sings", (None, ("music", "loud")), False)),
+        (4, None, ("Two lines,\nof one memory.", ("goal", ()), False)),
+        (6, None, ("Gone.", ("old", ()), True)),
+    ]
+    assert [one.line for one in strays] == [8]
+    items, strays = read_page(
+        "memos.md", "# Memo book\n\n*Nothing yet.*\n\nLost.\n\n## Any words\n\n### Rain\n\nIt rained.\n"
+    )
+    assert [(one.mark, one.text) for one in items] == [(None, "### Rain\n\nIt rained.")]
+    assert [one.line for one in strays] == [5]
+    items, strays = read_page("MEMORY.md", "# Memory\n\n*Nothing yet.*\n\n- **boat**: blue\n- no key\n")
+    assert [(one.mark, one.name, one.text) for one in items] == [(f"fact-{hash_name('boat')}", "boat", "blue")]
+    assert [one.line for one in strays] == [6]
+
+
+@pytest.mark.parametrize("end", ["^memo-1\n\n## 2\n\nMore.\n\n^memo-2\n", ""])
+def test_code_without_an_end_is_refused(end: str) -> None:
+    """It would swallow the items below it."""
+    with pytest.raises(PageError, match=r"memos\.md: line 5: the code that begins here has no end\."):
+        read_page("memos.md", f"# Memo book\n\n## 1\n\n```\ncode\n\n{end}")
