@@ -9,13 +9,13 @@ In place, a message can be edited, deleted, restored from its tombstone, or appe
 be inserted between two others or moved, because its `seq` never changes. A list that needs this needs a new line.
 """
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
+from app.reimport.order import find_ascending, find_divergence, keeps_more
 from app.reimport.pairing import Said, pair_gap
 from app.reimport.unmatched import Unmatched
 
@@ -89,6 +89,8 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
 
     If the result needs a new line, though not only because messages have moved, edits may have confused the texts. The
     lists are then compared place by place, and last by the texts that are unique in both lists.
+
+    Last, new messages at the end are matched with equal tombstones at the end of the line.
     """
     given = {message.message_id for message in wanted if message.message_id is not None}
     start = _match_in_turn(existing, wanted, given)
@@ -96,39 +98,48 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
     end = _match_in_turn(reversed(rest), reversed(wanted[len(start) :]), given)[::-1]
     equal = _match_between(existing, wanted, given, start, end)
     matches = _pair_between(existing, wanted, equal)
-    diverges_at = _find_divergence(matches)
+    diverges_at = find_divergence(matches)
     if diverges_at is not None and end:
         # The appended messages may end with the same text as the line, such as "go on". The common end then matched one
         # of them with a message of the line that an earlier wanted message should match.
         without_end = _pair_between(existing, wanted, _match_between(existing, wanted, given, start, []))
-        if _find_divergence(without_end) is None:
+        if find_divergence(without_end) is None:
             matches, diverges_at = without_end, None
     removed = _find_removed(existing, matches)
     if diverges_at is not None and (removed or None in matches):  # otherwise messages have only moved
         if in_place := _match_by_place(existing, wanted, given, matches):
-            return Alignment(tuple(in_place), (), None)
+            return Alignment(tuple(in_place), (), None)  # each message has its place, so none is left to revive
         in_order = _match_in_order(existing, wanted, equal)
-        if in_order and in_order.count(None) <= matches.count(None) and _keeps_more(in_order, diverges_at):
-            matches, removed, diverges_at = in_order, _find_removed(existing, in_order), _find_divergence(in_order)
-    return Alignment(tuple(matches), removed, diverges_at)
+        if in_order and in_order.count(None) <= matches.count(None) and keeps_more(in_order, diverges_at):
+            matches, removed, diverges_at = in_order, _find_removed(existing, in_order), find_divergence(in_order)
+    return Alignment(tuple(_revive_end(existing, wanted, given, matches)), removed, diverges_at)
+
+
+def _revive_end(
+    existing: Sequence[Existing], wanted: Sequence[Wanted], given: set[str], matches: Sequence[int | None]
+) -> list[int | None]:
+    """Return `matches` with tombstones that the new messages at the end of the list match by role, name and text.
+
+    Only tombstones after all other messages of the line are matched, in order, up to the first message that none of
+    them equals: that one is appended, and no tombstone may come after it.
+    """
+    revived = list(matches)
+    start = max((index for index, seq in enumerate(matches, start=1) if seq is not None), default=0)
+    taken = [seq for seq in matches if seq is not None]
+    last_seq = max([*taken, *(message.seq for message in existing if not message.deleted)], default=0)
+    tombstones = iter([one for one in existing if one.seq > last_seq and one.message_id not in given])
+    for index, message in enumerate(wanted[start:], start=start):
+        if message.message_id is not None or not message.content.strip():
+            break
+        revived[index] = next((one.seq for one in tombstones if one.said == message.said), None)
+        if revived[index] is None:
+            break
+    return revived
 
 
 def _find_removed(existing: Iterable[Existing], matches: Iterable[int | None]) -> tuple[int, ...]:
     matched = set(matches)
     return tuple(message.seq for message in existing if not message.deleted and message.seq not in matched)
-
-
-def _find_divergence(matches: Sequence[int | None]) -> int | None:
-    """Return the first index that is followed by a smaller seq, or None; a new message counts as greater than all."""
-    diverges_at = None
-    least_seq_after: float = inf
-    for index in range(len(matches) - 1, -1, -1):
-        match = matches[index]
-        seq = inf if match is None else match
-        if least_seq_after < seq:
-            diverges_at = index
-        least_seq_after = min(least_seq_after, seq)
-    return diverges_at
 
 
 def _match_in_turn(existing: Iterable[Existing], wanted: Iterable[Wanted], given: set[str]) -> list[int]:
@@ -236,7 +247,7 @@ def _match_by_place(
     if any(new.message_id is None and old.message_id in given for new, old in pairs):
         return None
     edits = sum(new.message_id is None and new.said != old.said for new, old in pairs)
-    return [old.seq for old in there] if edits <= len(matches) - len(_find_ascending(matches)) else None
+    return [old.seq for old in there] if edits <= len(matches) - len(find_ascending(matches)) else None
 
 
 def _match_in_order(
@@ -254,7 +265,7 @@ def _match_in_order(
         seq if message.message_id is not None or old[message.said] == new[message.said] == 1 else None
         for seq, message in zip(matches, wanted, strict=True)
     ]
-    ascending = _find_ascending(anchors)
+    ascending = find_ascending(anchors)
     if any(seq and seq not in ascending and message.message_id for seq, message in zip(anchors, wanted, strict=True)):
         return None  # an id matches its message wherever that is
     paired = _pair_between(existing, wanted, [seq if seq in ascending else None for seq in anchors])
@@ -264,25 +275,3 @@ def _match_in_order(
         message.said for seq, message in zip(paired, wanted, strict=True) if seq is None and not message.message_id
     )
     return None if any(said in left for said in added) else paired
-
-
-def _find_ascending(matches: Iterable[int | None]) -> set[int]:
-    """Return the longest ascending part of the matched seqs."""
-    ends: list[int] = []  # index i: the smallest last seq of all ascending parts with i + 1 seqs
-    former: dict[int, int | None] = {}
-    for seq in matches:
-        if seq is not None:
-            length = bisect_left(ends, seq)
-            former[seq] = ends[length - 1] if length else None
-            ends[length : length + 1] = [seq]
-    part = set()
-    seq = ends[-1] if ends else None
-    while seq is not None:
-        part.add(seq)
-        seq = former[seq]
-    return part
-
-
-def _keeps_more(matches: Sequence[int | None], former_diverges_at: int) -> bool:
-    diverges_at = _find_divergence(matches)
-    return diverges_at is None or diverges_at > former_diverges_at

@@ -19,10 +19,10 @@ async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, cl
 
     Messages are matched by id; messages without an id are matched by role, name and text, in order. A stored message
     and a sent message without an id count as one message whose text changed if they have the same role and are between
-    the same two matched messages. Messages that differ are edited in place, missing messages are deleted, and new
-    messages at the end are appended. If a new text is one of the message's swipes, that swipe is selected; swipes that
-    the message does not have yet are added. If an optional field is left out, a matched message keeps its value; null
-    clears it.
+    the same two matched messages. Messages at the end that equal deleted messages at the end of the chat restore these.
+    Messages that differ are edited in place, missing messages are deleted, and new messages at the end are appended. If
+    a new text is one of the message's swipes, that swipe is selected; swipes that the message does not have yet are
+    added. If an optional field is left out, a matched message keeps its value; null clears it.
 
     If messages were inserted or reordered, a new line becomes current, and the former line can still be read. The
     newest `MEMOBOOK_KEPT_REPLACED_LINES` (20) of the lines that re-imports have replaced are kept. Lines that a

@@ -180,6 +180,30 @@ async def test_a_restored_reply_binds_like_a_new_one(api: httpx.AsyncClient, tex
     assert ("Before." in shown, "After." in shown) == (text == OLD, True)
 
 
+async def test_an_entry_returns_with_its_reply_in_an_import_without_ids(api: httpx.AsyncClient) -> None:
+    await keep_diary(api)
+    await append(api, talk(1, 4))
+    await save(api, "We are engaged.")
+    await send_again(api, talk(1, 3))
+    assert (await statuses(api), await prompt(api)) == ([("hidden", "m4")], "")
+    outcome = await send_again(api, [*talk(1, 4), said(5)])
+    assert (outcome["added"], outcome["changed"], outcome["removed"]) == (2, 0, 0)
+    assert await statuses(api) == [("shown", "m4")]
+    assert "We are engaged." in await prompt(api)
+    listed = (await get(api, "/messages"))["items"]
+    assert [(one["seq"], one["id"]) for one in listed[:4]] == [(n, f"m{n}") for n in range(1, 5)]
+
+
+async def test_another_reply_in_an_import_without_ids_is_a_new_message(api: httpx.AsyncClient) -> None:
+    await keep_diary(api)
+    await append(api, talk(1, 4))
+    await save(api, "We are engaged.")
+    await send_again(api, talk(1, 3))
+    await send_again(api, [*talk(1, 3), said(4, content="Another reply.")])
+    assert (await statuses(api), await prompt(api)) == ([("hidden", "m4")], "")
+    assert (await get(api, "/messages"))["items"][-1]["seq"] == 5
+
+
 async def test_a_restored_question_drops_the_call_before_it(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await append(api, talk(1, 5))

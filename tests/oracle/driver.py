@@ -11,7 +11,14 @@ from hypothesis.stateful import RuleBasedStateMachine
 from tests.oracle import checks
 from tests.oracle.answers import DECLINES, REFUSED, misbehave
 from tests.oracle.reference import NAMES, Line, Memo, Message
-from tests.oracle.reimport import Wanted, divergence, is_found_by_neighbours, is_found_by_text, reimport
+from tests.oracle.reimport import (
+    Wanted,
+    divergence,
+    is_found_by_neighbours,
+    is_found_by_text,
+    is_revived_by_text,
+    reimport,
+)
 from tests.oracle.service import WORD, Service, Snapshot, echo_memo
 from tests.scripted_model import Step, refuses
 from tests.talk import Json
@@ -182,6 +189,7 @@ class Driver(RuleBasedStateMachine):
         for index, entry in enumerate(wanted):
             message = entry.message
             found = is_found_by_text(entry) or is_found_by_neighbours(self.line, wanted, index)
+            found = found or is_revived_by_text(self.line, wanted, index)
             without_id = {"id": None} if found and not named else {}
             swipes = {"swipes": entry.swipes, "selected_swipe": entry.swipes.index(entry.text)} if entry.swipes else {}
             body.append(as_posted(message) | {"content": entry.text} | swipes | without_id)

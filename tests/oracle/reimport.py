@@ -72,6 +72,23 @@ def is_found_by_neighbours(line: Line, wanted: Sequence[Wanted], index: int) -> 
     return unchanged and same and is_first[0] == is_first[1] and is_last[0] == is_last[1]
 
 
+def is_revived_by_text(line: Line, wanted: Sequence[Wanted], index: int) -> bool:
+    """Whether the service revives the deleted message of an entry without an id, because it equals a new one.
+
+    Here only if the entry, and all deleted ones next to it, follow the last message of the line in both.
+    """
+    end = next((at for at in range(len(wanted), 0, -1) if not wanted[at - 1].added), 0)
+    behind = [entry for entry in wanted[end:] if entry.known]
+    last = line.not_deleted[-1] if line.not_deleted else None
+    follows = wanted[end - 1].message is last and not wanted[end - 1].differs if end else last is None
+    seqs = [entry.message.seq for entry in behind]
+    earlier = [entry.message.seq for entry in wanted[:end] if entry.known]
+    is_in_order = seqs == sorted(seqs) and min(seqs, default=0) > max([*earlier, last.seq if last else 0], default=0)
+    all_known = [entry.known for entry in wanted[end:]] == [at < len(behind) for at in range(len(wanted) - end)]
+    same = all(entry.text == entry.message.text and entry.text.strip() for entry in behind)
+    return index >= end and wanted[index].known and follows and is_in_order and all_known and same
+
+
 def divergence(wanted: Sequence[Wanted]) -> int | None:
     """Return the index of the first entry that needs a new seq, because an older message follows it, or None."""
     seqs = [entry.message.seq if entry.known else None for entry in wanted]

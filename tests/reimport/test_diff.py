@@ -65,8 +65,28 @@ def test_a_tombstone_wanted_in_place_is_revived() -> None:
     assert _align("a -b c", "m2:b c d") == Alignment((2, 3, None), (1,), None)
 
 
-def test_a_tombstone_is_never_found_by_its_text() -> None:
-    assert _align("a -b", "a b") == Alignment((1, None), (), None)
+def test_only_a_tombstone_at_the_end_is_found_by_its_text() -> None:
+    assert _align("a -b", "a b") == Alignment((1, 2), (), None)
+    assert _align("a -b c", "a b c") == Alignment((1, None, 3), (), 1)
+    assert _align("a -b c", "a c b") == Alignment((1, 3, None), (), None)
+
+
+def test_tombstones_at_the_end_are_revived_in_order_until_a_message_is_new() -> None:
+    assert _align("a -b -c -d -e", "a b d e f") == Alignment((1, 2, 4, 5, None), (), None)
+    assert _align("a -b -c -d", "a c b d") == Alignment((1, 3, None, None), (), None)
+    assert _align("a -b -c", "a new b c") == Alignment((1, None, None, None), (), None)
+    assert _align("a -b -c", "a m9:b c") == Alignment((1, None, None), (), None)
+    assert _align("a -b -b", "a b m2:x") == Alignment((1, None, 2), (), 1)
+    assert _align("-a -b", "a b") == Alignment((1, 2), (), None)
+
+
+def test_a_tombstone_without_text_is_not_found_by_it() -> None:
+    line = [Existing(1, "m1", "user", None, "a"), Existing(2, "m2", "assistant", None, " ", deleted=True)]
+    assert align(line, [*_want("a"), Wanted(None, "assistant", None, " ")]).matches == (1, None)
+
+
+def test_a_tombstone_at_the_end_is_revived_on_a_new_line_too() -> None:
+    assert _align("a b -c", "a X b c") == Alignment((1, None, 2, 3), (), 1)
 
 
 def test_tombstones_do_not_shorten_the_common_head_and_tail() -> None:
@@ -331,6 +351,7 @@ def test_a_message_matches_once_and_is_new_only_without_a_match(
     matched = [match for match in alignment.matches if match is not None]
     assert len(set(matched)) == len(matched)
     by_id = {message.message_id: message for message in line}
+    by_seq = {message.seq: message for message in line}
     given_ids = {message.message_id for message in wanted}
     free = {
         message.seq: message.said for message in line if not message.deleted and message.message_id not in given_ids
@@ -340,7 +361,7 @@ def test_a_message_matches_once_and_is_new_only_without_a_match(
         if message.message_id is not None:
             assert match == (by_id[message.message_id].seq if message.message_id in by_id else None)
         elif match is not None:
-            assert free[match].role == message.role
+            assert by_seq[match].said == message.said if by_seq[match].deleted else free[match].role == message.role
         else:
             assert message.said not in left
     assert alignment.removed == tuple(seq for seq in free if seq not in matched)
