@@ -15,16 +15,9 @@ from app.passages.keys import list_wanted
 from app.passages.words import list_patterns
 from app.search.choice import Hit
 from app.search.known import MAX_LIKELY, Viewed, find_remembered, remember_texts
-from app.search.queries import (
-    MAX_MESSAGE_TOKENS,
-    QueryVector,
-    Question,
-    Statements,
-    Texts,
-    list_candidates,
-    write_search,
-)
+from app.search.queries import QueryVector, Question, Texts, list_candidates
 from app.search.ranking import Candidate, Scored, find_similarities, rank
+from app.search.statements import MAX_MESSAGE_TOKENS, Statements, write_search
 
 MOST_CHARS_INLINE = 8_000
 """More text than this is ranked in a thread: it would hold up other requests for some milliseconds."""

@@ -3,7 +3,8 @@
 A text of the memory is an item: a section under a heading, or an element of a list. Each item ends with a mark such as
 `^memo-0192f3a1b2c3`. The editor Obsidian takes the mark for the name of the paragraph, and does not show it.
 
-`parsing.py` reads the items back. A character that could be read in two ways gets a backslash, which `parsing.py` drops.
+`parsing.py` reads the items back. A character that could be read in two ways gets a backslash, and `parsing.py` drops
+it.
 """
 
 import hashlib

@@ -1,0 +1,272 @@
+"""The SQL statement of a search: the texts of the layers, and messages, that may contain a word."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from app.kit.planner import ONE_LOOKUP_EACH, WITH_HASH_TABLE
+from app.knowledge.liveness import keep_to_chat
+from app.layers.documents import COLUMNS, Document, write_documents
+from app.layers.layer import Layer
+from app.passages.lookup import (
+    ENOUGH,
+    MOST_IN_INDEX,
+    MOST_NEAREST,
+    NEAREST_COLUMNS,
+    write_in_index,
+    write_messages,
+    write_near_messages,
+    write_nearest,
+    write_similarity,
+)
+
+MAX_MESSAGES = 1_000
+"""How many messages that are not in the index of words recall reads at most, the newest ones."""
+
+MAX_MESSAGES_LOOKED_UP = 10_000
+"""The same for a person's search."""
+
+MAX_OF_EACH_CHAT = 150
+"""How many messages of the index are read of each chat in a search over a user's chats, those with the rarest words."""
+
+MAX_MESSAGE_TOKENS = 2_000
+"""Longer messages are not recalled."""
+
+MAX_CANDIDATES = 150
+"""How many texts are ranked: those with the most and the rarest words of the query."""
+
+MAX_NEAR = 100
+"""How many messages are ranked because of their meaning, whatever their words: the nearest ones."""
+
+MAX_LOOKED_UP = 300
+"""The same for a person's search, which answers with up to 100 results."""
+
+# Messages that scenes hide are out of the history, too. What is excluded from summaries is not recalled either.
+_IS_RECALLED = """deleted_at IS NULL AND kind IS NULL AND NOT blank AND NOT excluded AND tokens <= $9
+        AND role IN ('user', 'assistant', 'narrator')
+        AND (hidden_by = 'scenes' OR (hidden_by IS NULL AND seq < c.anchor_seq))
+        AND (q.before_seq IS NULL OR seq < q.before_seq)"""
+
+_IS_LOOKED_UP = """deleted_at IS NULL AND kind IS NULL AND NOT blank AND hidden_by IS DISTINCT FROM 'user'
+        AND role IN ('user', 'assistant', 'narrator')
+        AND ($3::text IS NULL OR (role = 'assistant'
+            AND (name = $3 OR (name IS NULL AND jsonb_array_length(c.characters) < 2))))"""
+
+_MESSAGES = """
+    SELECT 'message:' || m.message_id, m.content, m.seq AS first_seq, m.seq AS last_seq, NULL::text,
+        m.importance::float8, m.role, m.name, m.digest, m.likelihood, {similarity}
+    FROM ({messages}) AS m"""
+
+# A text that may have a word is compared with the patterns. A message that the index has found, by its words or by its
+# meaning, is not: if it has a word but is not in the index of words, it is among the texts a second time. Letters
+# outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
+_LOWERED = """' ' || CASE WHEN {text}.likelihood IS NULL AND {text}.similarity IS NULL THEN CASE
+            WHEN octet_length({text}.text) = length({text}.text) THEN lower({text}.text)
+            ELSE replace(replace(lower(normalize({text}.text, NFKC)), 'ß', 'ss'), 'ς', 'σ')
+        END END"""
+
+# Texts of the kinds $11 are all returned, so they take no part in the choice of the likely ones.
+_IS_LISTED = "split_part({text}.source, ':', 1) = ANY ($11::text[])"
+
+_TEXTS = """
+    SELECT row_number() OVER () AS number, d.*, c.chat_key, c.message_count, {lowered} AS lowered
+    FROM chats c CROSS JOIN (
+        SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq OFFSET 0) AS q
+    CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name, digest, likelihood, similarity)
+    WHERE c.chat_key = $1 AND c.line_id = $2 AND (q.before_seq IS NULL OR d.last_seq < q.before_seq)
+        AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND (d.source <> ALL ($7::text[]) OR {is_listed})"""
+
+_LIKELY = """
+    WITH {nearest}in_index AS MATERIALIZED ({in_index}
+    ), texts AS MATERIALIZED ({texts}
+    ), total AS (
+        SELECT count(*) FILTER (WHERE role IS NULL) + (
+            SELECT coalesce(sum(message_count), 0) FROM (SELECT DISTINCT chat_key, message_count FROM texts) AS chats
+        ) AS texts, NOT {deep}::boolean AND ((
+            count(likelihood) < {enough} AND EXISTS (
+                SELECT FROM in_index GROUP BY chat_key HAVING bool_or(is_cut) OR count(*) >= {most_in_index})
+        ){or_few_near}) AS is_cut FROM texts
+    ), matches AS (
+        SELECT t.number, t.last_seq, count(*) OVER (PARTITION BY p.pattern) AS found
+        FROM texts t JOIN unnest({patterns}::text[]) AS p (pattern) ON strpos(t.lowered, p.pattern) > 0{unlisted}
+    ), likely AS (
+        SELECT number FROM (
+            SELECT m.number, m.last_seq, sum(ln(1 + total.texts::float8 / m.found)) AS likelihood
+            FROM matches m CROSS JOIN total GROUP BY m.number, m.last_seq
+            UNION ALL SELECT number, last_seq, likelihood FROM texts WHERE likelihood IS NOT NULL
+        ) AS found ORDER BY likelihood DESC, last_seq DESC, number DESC LIMIT {most}
+    )
+    SELECT {columns}, role, name, {similarity}, total.texts, total.is_cut{more}
+    FROM total LEFT JOIN texts ON (number IN (SELECT number FROM likely)) {hashed}{or_near}{or_listed}{own}"""
+
+_OR_NEAR = """
+        OR (texts.similarity IS NOT NULL AND (number IN (
+            SELECT number FROM texts WHERE similarity IS NOT NULL ORDER BY similarity DESC LIMIT {most})) {hashed})"""
+
+_OR_FEW_NEAR = f"""
+            OR (count(similarity) < {ENOUGH} AND (SELECT count(*) FROM nearest) >= {MOST_NEAREST})"""  # noqa: S608 - of constants
+
+_NO_SIMILARITY = "NULL::float8 AS similarity, NULL::float8 AS lowest"
+_SIMILARITY = "coalesce(texts.similarity, own.similarity) AS similarity, (SELECT lowest FROM nearest LIMIT 1) AS lowest"
+
+# A text is in the list once, although the scope of a user is seen from each of the user's chats, and a memory by each
+# of a chat's characters. Without a character, all characters' texts count. The time of sending is read only if
+# the search is limited by it, because it costs a lookup for each text; `list_sources` reads it for the results.
+_EVERYWHERE = """
+    SELECT row_number() OVER () AS number, f.*, {lowered} AS lowered FROM (
+        (SELECT DISTINCT ON (place) {places}, d.*, NULL::text AS role, NULL::text AS name, NULL::bytea AS digest,
+            NULL::float8 AS likelihood, NULL::float8 AS similarity,
+            CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
+                ELSE c.chat_key || d.source END AS place
+        FROM chats c
+        CROSS JOIN LATERAL (
+            SELECT p.value ->> 'name' AS character, $2::timestamptz AS now, NULL::int AS before_seq
+            FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{{}}]' ELSE c.characters END) AS p
+            WHERE $3::text IS NULL OR p.value ->> 'name' = $3
+        ) AS q
+        CROSS JOIN LATERAL ({documents}) AS d ({columns})
+        WHERE {which}
+        ORDER BY place, d.last_seq DESC)
+        UNION ALL
+        SELECT {places}, d.*, NULL FROM chats c
+        CROSS JOIN LATERAL ({messages}) AS d ({columns}, role, name, digest, likelihood, similarity)
+        WHERE {which} AND ($4::text[] IS NULL OR 'message' = ANY ($4))
+    ) AS f
+    WHERE ($5::int IS NULL OR f.first_seq >= $5) AND ($6::int IS NULL OR f.last_seq <= $6)
+        AND (($7::timestamptz IS NULL AND $8::timestamptz IS NULL) OR EXISTS (
+            SELECT FROM messages m WHERE m.chat_key = f.chat_key AND m.line_id = f.line_id AND m.seq = f.last_seq
+                AND m.deleted_at IS NULL AND ($7 IS NULL OR m.sent_at > $7) AND ($8 IS NULL OR m.sent_at < $8)
+            {one_lookup_each}))"""
+
+_PLACES = "c.chat_id, c.chat_key, c.line_id, c.characters::text, c.user_name, c.head_seq, c.message_count"
+
+_FOUND = "number, chat_id, chat_key, line_id, characters, user_name, head_seq"
+
+_NO_DOCUMENTS = f"SELECT {', '.join(f'NULL AS {column}' for column in Document._fields)} WHERE false"
+
+_OF_CHAT = "c.chat_key = $1 AND c.line_id = $10"
+
+_OF_USER = """c.user_key = $1 AND c.line_status = 'current'
+            AND coalesce((c.settings -> 'search' ->> 'across_chats')::boolean, false)"""
+
+
+class Statements(NamedTuple):
+    """The statements of the three searches. All of them find the texts of the layers, and messages.
+
+    Attributes:
+        recall: For a context or a tool: the texts, and messages that have left the history (`list_candidates`).
+        of_chat: For a person: the texts, and the messages of a line, with the history (`look_up_in_chat`).
+        of_user: The same in all chats of a user that have `search.across_chats` (`look_up_of_user`).
+        own_recall: `recall` for a caller who sees only the chat itself.
+        own_of_chat: `of_chat` for such a caller.
+
+    """
+
+    recall: str
+    of_chat: str
+    of_user: str
+    own_recall: str
+    own_of_chat: str
+
+
+def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
+    """Return the statements of searches over the texts of these layers, and over messages.
+
+    The parameter after the keys says whether the search is a deep one (`passages.lookup.MOST_DEEP`). With vectors, two
+    parameters follow, a vector and its model, and messages with a similar meaning are found, too.
+    """
+    recall = _write_recall(write_documents(layers, _is_recalled) or _NO_DOCUMENTS, with_vectors=with_vectors)
+    everywhere = write_documents(layers, _is_looked_up) or _NO_DOCUMENTS
+    of_chat = _write_everywhere(everywhere, _OF_CHAT, 11, MOST_IN_INDEX, with_vectors=with_vectors)
+    of_user = _write_everywhere(everywhere, _OF_USER, 10, MAX_OF_EACH_CHAT, with_vectors=with_vectors)
+    return Statements(recall, of_chat, of_user, keep_to_chat(recall), keep_to_chat(of_chat))
+
+
+def _is_recalled(kinds: str) -> str:
+    return f"NOT ({kinds} <@ $6::text[])"
+
+
+def _is_looked_up(kinds: str) -> str:
+    """Return the condition for the texts of a layer; people know both kinds of scenes' texts as `recap`."""
+    return f"($4::text[] IS NULL OR {kinds} && $4)"
+
+
+def _write_recall(documents: str, *, with_vectors: bool) -> str:
+    of_layers = f"""
+        SELECT {COLUMNS}, NULL::text, NULL::text, NULL::bytea, NULL::float8, NULL::float8
+        FROM ({documents}) AS of_layers"""  # noqa: S608
+    messages = _write_messages(_IS_RECALLED, MAX_MESSAGES, with_vectors=with_vectors)
+    texts = _TEXTS.format(
+        texts=f"{of_layers} UNION ALL {messages}",
+        columns=COLUMNS,
+        lowered=_LOWERED.format(text="d"),
+        is_listed=_IS_LISTED.format(text="d"),
+    )
+    which = "c.chat_key = $1 AND c.line_id = $2"
+    places = _Places(8, 10, 12, with_vectors)
+    return _write_likely(texts, places, MAX_CANDIDATES, which=which, most_in_index=MOST_IN_INDEX, listed=True)
+
+
+def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int, *, with_vectors: bool) -> str:
+    texts = _EVERYWHERE.format(
+        documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
+        messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, with_vectors=with_vectors),
+        places=_PLACES,
+        lowered=_LOWERED.format(text="f"),
+        columns=COLUMNS,
+        which=which,
+        one_lookup_each=ONE_LOOKUP_EACH,
+    )
+    places = _Places(9, keys, keys + 1, with_vectors)
+    more = f", {_FOUND}"
+    return _write_likely(texts, places, MAX_LOOKED_UP, which=which, most_in_index=most_in_index, more=more)
+
+
+def _write_messages(where: str, most: int, *, with_vectors: bool) -> str:
+    """Return the query of messages on `c` and `q`: those with a word, with vectors also those of a similar meaning."""
+    found = _MESSAGES.format(messages=write_messages(where, most), similarity="NULL::float8")
+    if not with_vectors:
+        return found
+    near = _MESSAGES.format(messages=write_near_messages(where), similarity="m.similarity")
+    return f"{found} UNION ALL {near}"
+
+
+class _Places(NamedTuple):
+    """The numbers of the parameters of a statement. With vectors, the vector and its model follow `deep`."""
+
+    patterns: int
+    keys: int
+    deep: int
+    with_vectors: bool
+
+
+def _write_likely(
+    texts: str, places: _Places, most: int, *, which: str, most_in_index: int, more: str = "", listed: bool = False
+) -> str:
+    """Return the statement of the texts that are ranked.
+
+    The similarity of a message that was found by its words is looked up, because it need not be among the nearest. With
+    `listed`, it also returns all texts of some kinds.
+    """
+    deep = f"${places.deep}"
+    given = (f"${places.deep + 1}", f"${places.deep + 2}") if places.with_vectors else None
+    nearest = write_nearest(which, *given, deep) if given else ""
+    own = f" LEFT JOIN LATERAL ({write_similarity('texts', *given)}) AS own ON true" if given else ""
+    return _LIKELY.format(
+        texts=texts,
+        in_index=write_in_index(which, f"${places.keys}", deep, most_in_index),
+        deep=deep,
+        enough=ENOUGH,
+        most_in_index=most_in_index,
+        or_few_near=_OR_FEW_NEAR if given else "",
+        patterns=f"${places.patterns}",
+        columns=COLUMNS,
+        most=most,
+        more=more,
+        nearest=f"nearest ({NEAREST_COLUMNS}) AS MATERIALIZED ({nearest}), " if given else "",
+        similarity=_SIMILARITY if given else _NO_SIMILARITY,
+        own=own,
+        hashed=WITH_HASH_TABLE,
+        or_near=_OR_NEAR.format(most=MAX_NEAR, hashed=WITH_HASH_TABLE) if given else "",
+        unlisted=f" AND NOT {_IS_LISTED.format(text='t')}" if listed else "",
+        or_listed=f" OR {_IS_LISTED.format(text='texts')}" if listed else "",
+    )
