@@ -258,7 +258,7 @@ def count_appended(
         now=now,
         settle_s=settle_s,
         fresh=fresh,
-        cold=not created and silence_s > find_ttl_s(head),
+        cold=not created and silence_s > find_ttl_s(head.settings, head.cursors),
         former_head_seq=head.head_seq,
         former_history_messages=head.history_messages,
         former_active_at=head.last_active_at,

@@ -6,6 +6,7 @@ from typing import Any
 from app.chats import service
 from app.chats.characters import list_aliases
 from app.chats.models import ChatLine
+from app.chats.prompt_cache import find_ttl_s
 from app.chats.settings import effective
 from app.kit.db import DbSession
 
@@ -26,6 +27,7 @@ def _character_out(character: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chat_out(chat: ChatLine, due: int, failed: int) -> dict[str, Any]:
+    settings = effective(chat.settings)
     return {
         "chat_id": chat.chat_id,
         "user_id": chat.user_id,
@@ -33,7 +35,7 @@ def _chat_out(chat: ChatLine, due: int, failed: int) -> dict[str, Any]:
         "user_name": chat.user_name,
         "user_persona": chat.user_persona,
         "system_prompt": chat.system_prompt,
-        "settings": effective(chat.settings).model_dump(),
+        "settings": settings.model_dump() | {"cache_ttl_s": find_ttl_s(settings, chat.cursors)},
         "time_zone": chat.time_zone,
         "language": chat.language,
         "metadata": chat.chat_metadata,

@@ -6,7 +6,7 @@ prices are those of Anthropic's prompt caching.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from app.chats.head import Head
 from app.chats.settings import EVERY_MESSAGE, ChatSettings, HistorySettings
@@ -89,12 +89,11 @@ def choice_in_effect(settings: ChatSettings, pauses_s: Sequence[int]) -> CacheCh
     return choose(pauses_s, find_new_share(settings.history)) if settings.cache == "auto" else settings.cache
 
 
-def find_ttl_s(head: Head) -> int:
+def find_ttl_s(settings: ChatSettings, cursors: Mapping[str, Any]) -> int:
     """Return how long the provider keeps a chat's prompts: `cache_ttl_s` if the chat sets it, else by the choice."""
-    settings = head.settings
     if "cache_ttl_s" in settings.model_fields_set:
         return settings.cache_ttl_s
-    return TTL_S[choice_in_effect(settings, head.cursors.get(CURSOR, {}).get("seen_s", ()))]
+    return TTL_S[choice_in_effect(settings, cursors.get(CURSOR, {}).get("seen_s", ()))]
 
 
 def note_pause(head: Head, silence_s: float, *, ends: bool) -> None:

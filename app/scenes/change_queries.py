@@ -34,11 +34,6 @@ _LAST_NOT_DELETED = """
     WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 AND deleted_at IS NULL
     ORDER BY seq DESC LIMIT 1"""
 
-_NEWEST_FROM = """
-    SELECT min(seq) FROM (
-        SELECT seq FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq >= $3 AND deleted_at IS NULL
-        ORDER BY seq DESC LIMIT $4) AS newest"""
-
 
 async def find_holding(db_session: DbSession, head: Head, seq: int) -> Scene | None:
     """Return the closed scene that contains a seq, or None if the seq is in the open scene."""
@@ -113,13 +108,6 @@ async def find_break_before(db_session: DbSession, head: Head, seq: int) -> int:
 async def find_last_not_deleted(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> int | None:
     """Return the seq of the last message of a range (inclusive) that is not deleted, or None."""
     found: int | None = await db_session.raw.fetchval(_LAST_NOT_DELETED, *head.line, first_seq, last_seq)
-    return found
-
-
-async def find_newest_from(db_session: DbSession, head: Head, first_seq: int, limit: int) -> int | None:
-    """Return the first seq of the newest `limit` messages from `first_seq` on, or None if there are none."""
-    line = head.line
-    found: int | None = await db_session.raw.fetchval(_NEWEST_FROM, *line, first_seq, limit)
     return found
 
 

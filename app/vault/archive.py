@@ -132,7 +132,9 @@ def _check_end(file: IO[bytes], size: int) -> None:
     if begins + directory_bytes + _END.size != size:
         raise InvalidVault("The zip is damaged: something is missing in it, or before it.")
     if entries > MAX_ENTRIES or directory_bytes > MAX_DIRECTORY_BYTES:
-        raise InvalidVault(f"The zip has too many entries; it may have {MAX_ENTRIES:,}.")
+        raise InvalidVault(
+            f"The zip has too many entries or too long names; it may have {MAX_ENTRIES:,}, and a directory of 4 MiB."
+        )
 
 
 def _check_entry(info: zipfile.ZipInfo) -> None:

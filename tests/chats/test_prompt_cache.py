@@ -103,7 +103,7 @@ def test_a_pause_is_the_sum_of_the_silences_in_it() -> None:
     head = head_with([])
     note_pause(head, 200, ends=False)
     note_pause(head, 100, ends=False)
-    assert find_ttl_s(head) == 300
+    assert find_ttl_s(head.settings, head.cursors) == 300
     note_pause(head, 50, ends=True)
     assert head.cursors == {"pauses": {"seen_s": [350]}}
 
@@ -129,4 +129,5 @@ def test_less_than_a_second_is_no_pause() -> None:
     ],
 )
 def test_a_ttl_that_is_not_set_follows_the_choice(settings: dict[str, Any], pauses_s: list[int], ttl_s: int) -> None:
-    assert find_ttl_s(head_with(pauses_s, **settings)) == ttl_s
+    head = head_with(pauses_s, **settings)
+    assert find_ttl_s(head.settings, head.cursors) == ttl_s

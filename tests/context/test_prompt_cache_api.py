@@ -7,7 +7,7 @@ import pytest
 
 from app.chats.settings import PresetName
 from app.kit.clock import SteppedClock
-from tests.talk import FORMATS, Json, append, context, put, said, talk
+from tests.talk import FORMATS, Json, append, context, get, put, said, talk
 
 MARKED = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
 
@@ -47,6 +47,24 @@ async def test_no_text_depends_on_cache(api: httpx.AsyncClient, preset: str) -> 
         assert off == []
         assert auto == five == hour
         assert five != []
+
+
+async def test_a_chat_shows_the_time_to_live_that_takes_effect(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    async def shown() -> int:
+        ttl_s: int = (await get(api, ""))["settings"]["cache_ttl_s"]
+        return ttl_s
+
+    await put(api)
+    assert await shown() == 300
+    for n in range(1, 9, 2):
+        await pause(api, clock, n, 1_200)
+    assert await shown() == 3_600
+    await put(api, settings={"cache": "off"}, status=200)
+    assert await shown() == 300
+    await put(api, settings={"cache": "1h"}, status=200)
+    assert await shown() == 3_600
+    await put(api, settings={"cache_ttl_s": 60}, status=200)
+    assert await shown() == 60
 
 
 async def test_the_marks_have_the_time_of_the_choice(api: httpx.AsyncClient) -> None:

@@ -78,6 +78,7 @@ def _latin() -> bytes:
         (lambda: zip_of({"a.md": b""}), "has no file 'state.json'"),
         (lambda: zip_of({"a/state.json": b"", "b/state.json": b""}), "has no file 'state.json'"),
         (lambda: zip_of(_ONE | {f"{n}": b"" for n in range(10_000)}), "too many entries"),
+        (lambda: zip_of(_ONE | {f"{n:02000}": b"" for n in range(2_200)}), "a directory of 4 MiB"),
         (lambda: _named("../evil.md"), "not a relative path"),
         (lambda: _named("/etc/passwd"), "not a relative path"),
         (lambda: _named("a//b.md"), "not a relative path"),
