@@ -329,7 +329,7 @@ async def test_another_characters_reply_binds_no_open_call(api: httpx.AsyncClien
     assert "Mira's." in await prompt(api, character="Mira")
 
 
-async def test_a_call_after_another_characters_reply_waits_for_its_own(api: httpx.AsyncClient) -> None:
+async def test_a_call_after_anothers_reply_waits_for_its_own(api: httpx.AsyncClient) -> None:
     await keep_diary(api, KAI, MIRA)
     await append(api, [said(1), said(2, name="Kai")])
     await save(api, "Mira's.", character="Mira")
@@ -341,7 +341,7 @@ async def test_a_call_after_another_characters_reply_waits_for_its_own(api: http
     assert [call["message_id"] for call in await calls(api)] == ["m4"]
 
 
-async def test_a_call_of_the_only_character_belongs_to_the_newest_reply_whatever_its_name(
+async def test_a_call_of_the_only_character_binds_to_the_newest_reply(
     api: httpx.AsyncClient,
 ) -> None:
     await keep_diary(api)

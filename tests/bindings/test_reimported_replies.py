@@ -180,7 +180,7 @@ async def test_a_restored_reply_binds_like_a_new_one(api: httpx.AsyncClient, tex
     assert ("Before." in shown, "After." in shown) == (text == OLD, True)
 
 
-async def test_an_entry_returns_with_its_reply_in_an_import_without_ids(api: httpx.AsyncClient) -> None:
+async def test_an_entry_returns_with_a_reply_without_id(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await append(api, talk(1, 4))
     await save(api, "We are engaged.")
@@ -194,7 +194,7 @@ async def test_an_entry_returns_with_its_reply_in_an_import_without_ids(api: htt
     assert [(one["seq"], one["id"]) for one in listed[:4]] == [(n, f"m{n}") for n in range(1, 5)]
 
 
-async def test_another_reply_in_an_import_without_ids_is_a_new_message(api: httpx.AsyncClient) -> None:
+async def test_another_reply_without_id_is_a_new_message(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await append(api, talk(1, 4))
     await save(api, "We are engaged.")

@@ -143,7 +143,7 @@ async def test_vectors_of_another_model_end_the_start(tmp_path: Path, fresh_data
     )
 
 
-async def test_vectors_of_another_model_end_the_whole_service_with_one_line(
+async def test_vectors_of_another_model_end_up_with_one_line(
     tmp_path: Path, fresh_database_url: str, servers: Urls
 ) -> None:
     async with ScriptedEmbeddings() as server:

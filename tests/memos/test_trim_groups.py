@@ -26,7 +26,7 @@ def test_memos_are_grouped_by_their_numbers() -> None:
     assert _left_out(2, pinned=True) == [("pinned memos 1–5", [2])]
 
 
-def test_backfilled_memos_are_left_out_before_the_memos_that_follow_them() -> None:
+def test_backfilled_memos_are_left_out_in_story_order() -> None:
     assert _left_out(*range(8, 15), *range(1, 8)) == [
         ("memos 8–9", [8, 9]),
         ("memos 10–14", [10, 11, 12, 13, 14]),
@@ -37,7 +37,7 @@ def test_backfilled_memos_are_left_out_before_the_memos_that_follow_them() -> No
     assert _left_out(4, 5, 6, 9, 7, 8) == [("memos 1–5", [4, 5]), ("memo 9", [9]), ("memos 6–10", [6, 7, 8])]
 
 
-def test_a_memo_that_a_person_wrote_is_in_the_group_of_its_number() -> None:
+def test_a_persons_memo_is_in_the_group_of_its_number() -> None:
     assert _left_out(1, -12, 2, 6, -5) == [("memos 1–5", [1, 2, -5]), ("memos 6–10", [6]), ("memos 11–15", [-12])]
 
 

@@ -155,7 +155,7 @@ async def test_an_edit_is_found_by_its_words_before_it_has_a_vector(api: httpx.A
 
 
 @pytest.mark.usefixtures("story")
-async def test_the_nearest_messages_of_a_limited_search_are_considered(
+async def test_the_nearest_of_a_limited_search_are_considered(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, [message(n, f"A vessel, day {n}.", sent_at="2030-01-01T00:00:00Z") for n in range(8, 408)])

@@ -71,7 +71,7 @@ def test_only_a_tombstone_at_the_end_is_found_by_its_text() -> None:
     assert _align("a -b c", "a c b") == Alignment((1, 3, None), (), None)
 
 
-def test_tombstones_at_the_end_are_revived_in_order_until_a_message_is_new() -> None:
+def test_tombstones_at_the_end_are_revived_in_order() -> None:
     assert _align("a -b -c -d -e", "a b d e f") == Alignment((1, 2, 4, 5, None), (), None)
     assert _align("a -b -c -d", "a c b d") == Alignment((1, 3, None, None), (), None)
     assert _align("a -b -c", "a new b c") == Alignment((1, None, None, None), (), None)
@@ -119,7 +119,7 @@ def test_edits_to_each_others_texts_are_in_place() -> None:
     assert _align_turns("z a d a b -m", "d a y a b m6:m") == Alignment((1, 2, 3, 4, 5, 6), (), None)
 
 
-def test_a_list_with_more_changed_places_than_new_and_moved_messages_starts_a_new_line() -> None:
+def test_more_changed_places_than_messages_start_a_new_line() -> None:
     assert _align("a b c d e f g", "a X d b e f g") == Alignment((1, None, 4, 2, 5, 6, 7), (3,), 1)
     assert _align_turns("a b c d e f g", "a b e f Y Z g") == Alignment((1, 2, 5, 6, None, None, 7), (3, 4), 4)
 
@@ -437,7 +437,7 @@ def edited_twice(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @given(edited_twice())
-def test_two_edits_without_ids_are_in_place_unless_texts_have_only_moved(case: tuple[str, str]) -> None:
+def test_two_edits_are_in_place_unless_texts_only_moved(case: tuple[str, str]) -> None:
     texts, edited = case
     if sorted(texts) != sorted(edited):
         assert _align_turns(texts, edited).diverges_at is None
