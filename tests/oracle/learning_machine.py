@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -13,10 +14,11 @@ from hypothesis.stateful import initialize, rule
 from app.consolidation.answers import MAX_ITEMS
 from app.consolidation.generation import FULL_ITEMS, LEAST_DIVIDED_MESSAGES
 from app.kit.ids import chat_key
+from app.search.known import MAX_LIKELY
 from tests.oracle.chat_machine import ChatMachine, kind_lists, picks
 from tests.oracle.decision_reference import Decisions
 from tests.oracle.driver import Chat
-from tests.oracle.reference import NAMES, Line, Settings
+from tests.oracle.reference import NAMES, Line, Message, Settings
 from tests.oracle.service import WORD, Service, Snapshot
 from tests.scripted_model import Request, Step, refuses
 from tests.talk import Json
@@ -177,9 +179,13 @@ class LearningMachine(ChatMachine):
         self.request("PUT", self.chat.path, 200, {"user_id": user})
         self.users[self.chat.id].append(user)
 
-    @rule(pick=picks, how=st.sampled_from([*FIELDS, "edit", "edit", "forget", "forget"]))
-    def decide(self, pick: int, how: str) -> None:
-        """Edit, forget, archive or rate all memories that the chat has of a word."""
+    @rule(
+        pick=picks,
+        how=st.sampled_from([*FIELDS, "edit", "edit", "forget", "forget"]),
+        then=st.sampled_from([None, "say again", "say again", "read again"]),
+    )
+    def decide(self, pick: int, how: str, then: str | None) -> None:
+        """Edit, forget, archive or rate all memories that the chat has of a word, and let it be learnt again."""
         words = sorted(self.known(self.chat))
         if not words:
             return
@@ -191,6 +197,31 @@ class LearningMachine(ChatMachine):
             frozen.contexts = self.service.contexts(self.chat.id, line=frozen.line.id)
         for line_id in self.chat.abandoned:
             self.chat.abandoned[line_id] = self.service.contexts(self.chat.id, line=line_id)
+        message = next((one for one in self.line.eligible(1, self.line.head) if word in WORD.findall(one.text)), None)
+        if message and then:
+            self.service_matches_reference()
+            if then == "say again":
+                self.say_again(message)
+            else:
+                self.change_neighbours(message)
+            self.service_matches_reference()
+            self.work("well", 3, False)
+
+    def say_again(self, message: Message) -> None:
+        """Cut off a message, and post it again in another turn, with the text that it had first."""
+        posted = next(one for one in self.chat.posted if one.id == message.id)
+        self.truncate(self.line.head - message.seq + 1)
+        self.service_matches_reference()
+        self.post_messages([deepcopy(posted), *self.new_messages(["user", "assistant"])], set())
+
+    def change_neighbours(self, message: Message) -> None:
+        """Edit the messages before and after a message, so that its range is read again."""
+        for one in self.line.not_deleted:
+            if abs(one.seq - message.seq) == 1 and not one.is_call:
+                text = self.new_text()
+                self.change_message("PATCH", one, "", 200, {"content": text})
+                with self.line.changing():
+                    one.set_text(text)
 
     def decide_about(self, item: Json, word: str, how: str) -> None:
         decisions, line_id = self.decisions[self.chat.id], self.line.id
@@ -227,12 +258,20 @@ class LearningMachine(ChatMachine):
         self.check_recall(chat)
 
     def check_recall(self, chat: Chat) -> None:
-        """Check that a context recalls the same as one that names its line, which does not use remembered texts."""
-        query = " ".join(sorted(self.known(chat))[-MOST_RECALLED:]) or "lamp"
+        """Check that a context recalls the same as one that names its line, which does not use remembered texts.
+
+        Only the likeliest texts are ranked. Of more than those, one chooses among memories and messages together, and
+        the other among memories alone.
+        """
+        known = self.known(chat)
+        if len(known) > MAX_LIKELY // 2:  # each has a message, too
+            return
+        query = " ".join(sorted(known)[-MOST_RECALLED:]) or "lamp"
         options: Json = {"recall": "auto", "query": query, "recall_tokens": 4_000, "max_tokens": 20_000}
         line = self.request("GET", chat.path, 200)["line"]
         remembered = self.request("GET", f"{chat.path}/context", 200, **options)["recalled"]
-        assert remembered == self.request("GET", f"{chat.path}/context", 200, line=line, **options)["recalled"]
+        read = self.request("GET", f"{chat.path}/context", 200, line=line, **options)["recalled"]
+        assert [one["id"] for one in remembered] == [one["id"] for one in read]
 
     def learn_results(self, chat: Chat, answer: str, snapshot: Snapshot) -> None:
         errors = [row["error"] for row in snapshot.work.values()]
