@@ -7,7 +7,7 @@ from app.memories.memory import DEFAULT_IMPORTANCE, Category
 
 LearntKind = Literal["fact", "memory"]
 PROMOTION_IMPORTANCE = 0.6
-"""A message that leaves the buffer becomes a memory only if it is more important than this."""
+"""By rule, a message becomes a memory only if it is more important than this."""
 
 MAX_CONTENT_CHARS = 400
 MAX_VALUE_CHARS = 200
