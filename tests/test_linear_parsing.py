@@ -16,7 +16,7 @@ from app.consolidation.answers import parse_cut_off as parse_cut_off_learnt
 from app.consolidation.answers import profile_for
 from app.consolidation.certainty import tells_story
 from app.consolidation.extractive import learn
-from app.consolidation.importance import rate_message
+from app.consolidation.importance import rate_sentence
 from app.consolidation.safe_facts import find_facts
 from app.diary.answers import DIARY_ENTRY_PROFILE, DIARY_PROFILE
 from app.diary.refusals import declines
@@ -44,7 +44,7 @@ from app.summarising.judging.repetition import find_repetition
 from app.summarising.judging.speech import divide
 from app.summarising.prose import read_prose
 from app.summarising.quoting import quoted
-from app.summarising.sentences import ends_sentence, split_sentences
+from app.summarising.sentences import Kind, ends_sentence, split_sentences
 from app.summarising.transcript import Utterance
 from app.summary.answers import SUMMARY_PROFILE
 from app.transfer.send_dates import read_send_date
@@ -76,7 +76,7 @@ def _learn(text: str) -> object:
 
 
 def _rate(text: str) -> float:
-    return rate_message(Utterance(1, "user", "Kai", text[:8_000]), Frequencies.of([]))
+    return rate_sentence(text[:8_000], Kind.STATEMENT, 0)
 
 
 READERS: dict[str, Read] = {

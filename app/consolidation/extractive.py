@@ -7,7 +7,6 @@ for memos (`app/summarising/extractive.py`), but only among those that are impor
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from app.consolidation.certainty import MOST_UNCERTAIN, is_certain, tells_story
 from app.consolidation.importance import find_category, rate_sentence
@@ -18,7 +17,6 @@ from app.summarising.extractive import Excerpt, Frequencies, extract_excerpts
 from app.summarising.sentences import count_words
 from app.summarising.transcript import Utterance
 
-BUFFER_MESSAGES = 20
 EXTRACT_VERSION = "extractive/1"
 
 _PART_MESSAGES = 10
@@ -27,18 +25,6 @@ _MIN_PART_TOKENS = 40  # a part of two messages has room for one sentence too
 _FACT_WORDS = 6
 _NAME_IMPORTANCE = 0.9
 _FACT_IMPORTANCE = 0.7
-
-Item = TypeVar("Item")
-
-
-def list_leaving(messages: Sequence[Item], added: int, *, size: int = BUFFER_MESSAGES) -> Sequence[Item]:
-    """Return those of `messages` that left the buffer when the last `added` of them came, in order.
-
-    The buffer is the last `size` messages. It is not stored: a message leaves it exactly once if this is called once
-    for every append. `messages` are the newest of the chat, at least `size + added` of them if it has so many.
-    """
-    leaving = max(0, len(messages) - size)
-    return messages[max(0, leaving - max(added, 0)) : leaving]
 
 
 def learn(
@@ -73,19 +59,19 @@ def learn(
 
 
 def promote(
-    leaving: Sequence[Utterance],
+    messages: Sequence[Utterance],
     frequencies: Frequencies,
     *,
     given: Mapping[int, float] | None = None,
     count_tokens: Callable[[str], int],
 ) -> list[Learnt]:
-    """Return a memory of each of the messages `leaving` that has an importance above 0.6, in order.
+    """Return a memory of each of these messages that has an importance above 0.6, in order.
 
     It quotes the weightiest sentence of the message, at most 40 tokens. The other arguments are those of `learn`.
     """
     return [
         memory
-        for said in leaving
+        for said in messages
         for memory in _quote([said], frequencies, given or {}, _MIN_PART_TOKENS, count_tokens)[:1]
     ]
 

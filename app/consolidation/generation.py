@@ -86,11 +86,11 @@ def learn_by_rule(source: Source, history: Sequence[Utterance]) -> Draft:
 def quote_important(source: Source, history: Sequence[Utterance], learnt: Sequence[Learnt]) -> list[Learnt]:
     """Return a memory of each message with a high importance from the caller, if nothing in `learnt` comes from it."""
     heeded = {seq for one in learnt for seq in one.sources}
-    given = {seq: rated for seq, rated in source.importance.items() if rated > PROMOTION_IMPORTANCE}
-    leaving = [said for said in source.utterances if said.seq in given and said.seq not in heeded]
-    if not leaving:
+    given = {seq: value for seq, value in source.importance.items() if value > PROMOTION_IMPORTANCE}
+    rated = [said for said in source.utterances if said.seq in given and said.seq not in heeded]
+    if not rated:
         return []
-    return promote(leaving, Frequencies.of(history), given=given, count_tokens=count_tokens)
+    return promote(rated, Frequencies.of(history), given=given, count_tokens=count_tokens)
 
 
 async def _ask(

@@ -1,4 +1,4 @@
-"""The importance of sentences and messages by rules, without a model. Pure.
+"""The importance of sentences by rules, without a model. Pure.
 
 Names, numbers, dates, promises, and statements of speakers about themselves raise the importance; questions, actions,
 praise and small talk lower it. The rules for words cover English, German, Spanish, French, Japanese and Chinese. In
@@ -8,9 +8,7 @@ other languages only names, numbers and the kind of a sentence count, so fewer s
 import re
 
 from app.memories.memory import Category
-from app.summarising.extractive import Frequencies
-from app.summarising.sentences import Kind, find_terms, is_katakana, is_number, split_sentences
-from app.summarising.transcript import Utterance
+from app.summarising.sentences import Kind
 
 _START = 0.4
 _NAME = 0.12
@@ -24,9 +22,6 @@ _OF_KIND = {Kind.STATEMENT: 0.0, Kind.QUESTION: -0.3, Kind.ACTION: -0.1, Kind.NO
 _SMALL_TALK = -0.3
 _ASKS = -0.15  # a statement that goes on with a question
 _VAGUE = -0.1  # a pronoun without its noun, in a sentence without a name
-
-_MOST_CHARS = 8_000
-"""The number of characters of a message that are rated."""
 
 _SELF = re.compile(
     r"\bI(?:['’](?:m|ve|ll|d))?\b|\b[Mm](?:y|e|ine)\b"
@@ -159,23 +154,6 @@ def rate_sentence(said: str, kind: Kind, names: int) -> float:
     return round(min(max(rating, 0.0), 1.0), 2)
 
 
-def rate_message(utterance: Utterance, frequencies: Frequencies) -> float:
-    """Return the importance of the most important sentence of a message, from 0 to 1; 0 if it has none.
-
-    Reads the first 8,000 characters. `frequencies` are those of the chat up to the message.
-    """
-    ratings = (
-        rate_sentence(said, sentence.kind, _count_names(said, frequencies))
-        for sentence in split_sentences(utterance.text[:_MOST_CHARS])
-        for said in ("".join(sentence.clauses),)
-    )
-    return max(ratings, default=0.0)
-
-
 def find_category(said: str) -> Category | None:
     """Return the first category whose words `said` contains, or None."""
     return next((category for category, words in _CATEGORIES if words.search(said)), None)
-
-
-def _count_names(said: str, frequencies: Frequencies) -> int:
-    return sum(is_number(term) or is_katakana(term) or frequencies.is_name(term) for term in find_terms(said))

@@ -81,7 +81,9 @@ class MessageIn(RequestModel):
         None, description="When it was sent; now by default. Messages are ordered by `seq`."
     )
     importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
-        None, description="The importance of the message, if the caller knows it."
+        None,
+        description="The importance of the message, if the caller knows it. Learning makes a memory of a message above "
+        "0.6.",
     )
     tool_calls: Annotated[list[ToolCall], Field(min_length=1, max_length=64, fail_fast=True)] | None = Field(
         None, description="The tool calls of the model."

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.consolidation.extractive import learn, list_leaving, promote
+from app.consolidation.extractive import learn, promote
 from app.consolidation.learnt import Learnt
 from app.kit.tokens import count_tokens
 from app.summarising.extractive import Frequencies
@@ -116,21 +116,9 @@ def test_a_given_importance_replaces_the_rules() -> None:
 
 def test_promotion_takes_what_is_above_the_threshold() -> None:
     mill = "The old mill beyond the river stands empty and dark."
-    leaving = chat(("Ben", mill), ("Ben", mill), ("Ben", mill), ("Mia", "I moved to Lisbon last year."))
-    promoted = promote(leaving, Frequencies.of(leaving), given={11: 0.6, 12: 0.61}, count_tokens=count_tokens)
+    rated = chat(("Ben", mill), ("Ben", mill), ("Ben", mill), ("Mia", "I moved to Lisbon last year."))
+    promoted = promote(rated, Frequencies.of(rated), given={11: 0.6, 12: 0.61}, count_tokens=count_tokens)
     assert [one.sources for one in promoted] == [(12,), (14,)]
-
-
-@given(st.integers(1, 9), st.lists(st.integers(0, 7), max_size=12))
-def test_each_message_leaves_the_buffer_once(size: int, appends: list[int]) -> None:
-    messages: list[int] = []
-    left: list[int] = []
-    for added in appends:
-        messages += range(len(messages), len(messages) + added)
-        newest = messages[-(size + added) :]
-        assert list_leaving(newest, added, size=size) == list_leaving(messages, added, size=size)
-        left += list_leaving(newest, added, size=size)
-    assert left == messages[: max(0, len(messages) - size)]
 
 
 texts = st.one_of(

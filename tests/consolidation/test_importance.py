@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.consolidation.importance import find_category, rate_message, rate_sentence
+from app.consolidation.importance import find_category, rate_sentence
 from app.summarising.extractive import Frequencies
-from app.summarising.sentences import Kind
+from app.summarising.sentences import Kind, find_terms, is_number, split_sentences
 from app.summarising.transcript import Utterance
 
 SAID = "I adopted a dog in Lisbon."
@@ -12,8 +12,14 @@ KINDS = st.sampled_from(list(Kind))
 
 
 def rate(text: str, history: str = "") -> float:
-    said = Utterance(2, "user", "Mia", text)
-    return rate_message(said, Frequencies.of([Utterance(1, "user", "Mia", history), said]))
+    """The importance of the most important sentence; `history` shows which words are names."""
+    is_name = Frequencies.of([Utterance(1, "user", "Mia", history), Utterance(2, "user", "Mia", text)]).is_name
+    ratings = []
+    for sentence in split_sentences(text):
+        said = "".join(sentence.clauses)
+        names = sum(is_number(term) or is_name(term) for term in find_terms(said))
+        ratings.append(rate_sentence(said, sentence.kind, names))
+    return max(ratings, default=0.0)
 
 
 @pytest.mark.parametrize(

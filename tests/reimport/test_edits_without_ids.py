@@ -260,7 +260,7 @@ async def test_several_changes_at_once_stay_on_the_line(api: httpx.AsyncClient, 
         assert [(item["role"], item["content"]) for item in items] == [(one.role, one.text) for one in story.lines]
 
 
-async def test_an_edit_to_the_former_text_of_another_stays_on_the_line(api: httpx.AsyncClient) -> None:
+async def test_an_edit_to_the_former_text_of_another_stays(api: httpx.AsyncClient) -> None:
     texts = ["Before.", "Aye.", "The lamp is red.", "Aye.", "Behind."]
     await append(api, [said(n, content=text) for n, text in enumerate(texts, start=1)])
     line = (await get(api, ""))["line"]
