@@ -83,7 +83,8 @@ MOST_NEAREST = 300
 
 NEAREST_COLUMNS = "chat_key, message_id, digest, similarity, lowest"
 
-_MODEL = "(SELECT model_id FROM embedding_models WHERE is_current AND name = {model})"
+_MODEL = """(SELECT model_id FROM embedding_models
+                WHERE name = {model} AND dimension = vector_dims({vector}::text::halfvec))"""
 
 _NEAREST = f"""
     SELECT v.chat_key, v.message_id, v.digest, v.similarity, min(v.similarity) OVER () AS lowest FROM (
