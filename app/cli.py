@@ -20,7 +20,7 @@ COMMANDS = {
     "api": "run only the API",
     "worker": "run only a worker",
     "migrate": "migrate the database schema to the latest version",
-    "reindex": "use the configured embedding model from now on, or bring changes of a vault into its chat",
+    "reindex": "change to the configured embedding model, or bring changes of a vault into its chat",
     "doctor": "check every part of the installation, and say what to do",
     "healthcheck": "check whether one worker still reports, for a supervisor",
     "export": "write a chat to a file or a folder",

@@ -1,27 +1,31 @@
-"""memobook reindex: use the configured embedding model from now on, and give all messages vectors.
+"""memobook reindex: give all messages vectors of the configured embedding model, and use it from then on.
 
 With `--from-markdown`, it brings what a person changed on the pages of a vault into the chat instead.
 """
 
 import argparse
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 
 from app.chats.chat_lock import ChatRef
 from app.commands.arguments import add_data, add_tenant, find_database_url, name_chat, say
 from app.commands.database import naming_database
 from app.embeddings.configured import make_embedder
-from app.embeddings.recorded import RecordedModel
-from app.embeddings.service import make_current
+from app.embeddings.service import make_current, record_coming
 from app.kit.clock import system_clock
 from app.kit.job_context import TextEmbedder
 from app.kit.llm.answer import ModelError
 from app.kit.settings import PREFIX, SettingsError, load_settings
-from app.passages.reindex import embed_all
+from app.passages.reindex import Counts, Reindexer
 from app.pipeline import open_database
 from app.registry import LAYERS
 from app.transfer.vault_file import reindex_vault
 from app.vault.reindex import Outcome
+
+_REPORT_S = 5.0
+"""The time between two lines about the progress."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,33 +43,70 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Record the configured model as the one whose vectors are compared, and make the vectors of all chats due."""
+    """Make the vectors that the configured model lacks, and make it the current one. Another run continues."""
     if options.from_markdown is not None:
         return _run_from_markdown(options)
     if options.chat_id is not None or options.dry_run:
         raise SettingsError("--chat-id and --dry-run need --from-markdown")
-    embedder = make_embedder(load_settings())
+    settings = load_settings()
+    embedder = make_embedder(settings)
     if embedder is None:
         raise SettingsError(f"{PREFIX}EMBEDDINGS_BASE_URL is not set")
     try:
         with naming_database():
-            model, chats = asyncio.run(_record(find_database_url(options.data), embedder))
+            asyncio.run(_reindex(find_database_url(options.data), embedder, settings.embeddings_concurrency))
     except ModelError as error:
         raise SettingsError(f"{PREFIX}EMBEDDINGS_BASE_URL: {error.reason}") from None
-    say(
-        f"From now on, vectors are of {model.name} ({model.dimension} dimensions). Restart the API and the workers: "
-        f"the workers make the vectors of {chats:,} chats in the background."
-    )
     return 0
 
 
-async def _record(url: str, embedder: TextEmbedder) -> tuple[RecordedModel, int]:
-    database = open_database(url, LAYERS, clock=system_clock, settle_s=0, notify=lambda: None, pool_size=2)
+async def _reindex(url: str, embedder: TextEmbedder, concurrency: int) -> None:
+    database = open_database(
+        url, LAYERS, clock=system_clock, settle_s=0, notify=lambda: None, pool_size=concurrency + 1
+    )
     try:
-        return await make_current(database, embedder, system_clock), await embed_all(database, system_clock)
+        model, is_current = await record_coming(database, embedder, system_clock)
+        name = f"{model.name} ({model.dimension} dimensions)"
+        reindexer = Reindexer(
+            database, system_clock, embedder, model.model_id, concurrency=concurrency, report=_reporter()
+        )
+        if is_current:
+            _say_end(await reindexer.run(deletes_others=True), f"All chats have vectors of {name}.")
+            return
+        say(f"Making vectors of {name}. Until they are complete, the service uses those that it has.")
+        for _ in range(2):  # the second time for messages that arrived during the first one, which can take hours
+            await reindexer.run()
+        await make_current(database, model)
+        # Workers of the former model complete no more work, so after this time nothing is missing.
+        _say_end(
+            await reindexer.run(),
+            f"From now on, the model is {name}. Restart the API and the workers with these settings. Then run memobook "
+            "reindex again: it deletes the vectors of the former model.",
+        )
     finally:
         await embedder.aclose()
         await database.close()
+
+
+def _reporter() -> Callable[[Counts], None]:
+    """Return a function that says at intervals what was done so far."""
+    said_s = monotonic()
+
+    def report(counts: Counts) -> None:
+        nonlocal said_s
+        if monotonic() - said_s >= _REPORT_S:
+            said_s = monotonic()
+            say(f"{counts.chats:,} chats read, {counts.messages:,} messages with new vectors …")
+
+    return report
+
+
+def _say_end(counts: Counts, line: str) -> None:
+    if counts.refused:
+        say(f"The model refused requests with {counts.refused:,} messages, which are found by their words only.")
+    if counts.deleted:
+        say(f"{counts.deleted:,} vectors of former models were deleted.")
+    say(line)
 
 
 def _run_from_markdown(options: argparse.Namespace) -> int:
@@ -74,7 +115,7 @@ def _run_from_markdown(options: argparse.Namespace) -> int:
         raise SettingsError("--from-markdown needs --chat-id")
     ref, path = name_chat(options.tenant, options.chat_id), options.from_markdown
     try:
-        outcome = asyncio.run(_reindex(find_database_url(options.data), ref, path, dry_run=options.dry_run))
+        outcome = asyncio.run(_bring_changes(find_database_url(options.data), ref, path, dry_run=options.dry_run))
     except OSError as error:
         problem = error.strerror or "must be a file or a folder"  # Python's own error, of a seek
         raise SettingsError(f"cannot read {path}: {problem}") from None
@@ -89,7 +130,7 @@ def _run_from_markdown(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _reindex(url: str, ref: ChatRef, path: Path, *, dry_run: bool) -> Outcome:
+async def _bring_changes(url: str, ref: ChatRef, path: Path, *, dry_run: bool) -> Outcome:
     """Make the changes. No worker is woken: workers look for due work themselves."""
     settings = load_settings()
     database = open_database(

@@ -1,4 +1,4 @@
-"""The embedding models whose vectors are stored."""
+"""The embedding models."""
 
 from datetime import datetime
 
@@ -10,7 +10,10 @@ from app.kit.db import Table
 
 
 class EmbeddingModel(Table):
-    """A model whose vectors are, or were, compared. At most one is current."""
+    """A model that has vectors, or had some. At most one is current: that with which processes start.
+
+    The others are former models, and the one for which `memobook reindex` makes vectors.
+    """
 
     __tablename__ = "embedding_models"
     __table_args__ = (

@@ -7,7 +7,7 @@ from app.kit.db import Connection
 
 
 async def find_current(connection: Connection) -> RecordedModel | None:
-    """Return the model whose vectors are compared, or None if none was ever recorded."""
+    """Return the current model, or None if none was ever recorded."""
     row = await connection.fetchrow("SELECT model_id, name, dimension FROM embedding_models WHERE is_current")
     return RecordedModel(*row) if row else None
 
@@ -25,15 +25,27 @@ async def insert_first(connection: Connection, *, name: str, dimension: int, now
     )
 
 
-async def replace_current(connection: Connection, *, name: str, dimension: int, now: datetime) -> None:
-    """Make this model the current one. Call it in a transaction."""
-    await connection.execute("UPDATE embedding_models SET is_current = false WHERE is_current")
+async def insert_coming(connection: Connection, *, name: str, dimension: int, now: datetime) -> RecordedModel:
+    """Record a model, unless it is recorded already, and return it."""
     await connection.execute(
         """
-        INSERT INTO embedding_models (name, dimension, created_at, is_current) VALUES ($1, $2, $3, true)
-        ON CONFLICT (name, dimension) DO UPDATE SET is_current = true
+        INSERT INTO embedding_models (name, dimension, created_at, is_current) VALUES ($1, $2, $3, false)
+        ON CONFLICT DO NOTHING
         """,
         name,
         dimension,
         now,
     )
+    row = await connection.fetchrow(
+        "SELECT model_id, name, dimension FROM embedding_models WHERE name = $1 AND dimension = $2", name, dimension
+    )
+    assert row is not None
+    return RecordedModel(*row)
+
+
+async def replace_current(connection: Connection, model_id: int) -> None:
+    """Make this model the current one. Call it in a transaction."""
+    await connection.execute(
+        "UPDATE embedding_models SET is_current = false WHERE is_current AND model_id <> $1", model_id
+    )
+    await connection.execute("UPDATE embedding_models SET is_current = true WHERE model_id = $1", model_id)

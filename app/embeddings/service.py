@@ -1,6 +1,7 @@
-"""The model whose vectors are compared: recorded at the first start, and compared with the settings at each later one.
+"""The current model: recorded at the first start, and compared with the settings at each later one.
 
-Vectors of different models, or of different lengths, cannot be compared.
+Vectors of different models, or of different lengths, cannot be compared. `memobook reindex` makes the vectors of a
+*coming* model beside those of the current one, and then makes it the current one.
 """
 
 import asyncio
@@ -78,12 +79,20 @@ async def check_at_start(database: Database, embedder: TextEmbedder, clock: Cloc
         log.warning("the embedding model cannot be checked: it did not answer within %g s", START_S)
 
 
-async def make_current(database: Database, embedder: TextEmbedder, clock: Clock) -> RecordedModel:
-    """Record `embedder` as the model whose vectors are compared from now on. Raises ModelError."""
-    dimension = await get_dimension(embedder)
+async def record_coming(database: Database, embedder: TextEmbedder, clock: Clock) -> tuple[RecordedModel, bool]:
+    """Record `embedder`, and return it and whether it is the current model.
+
+    If no model is current, it becomes the current one; otherwise that is up to `make_current`. Raises ModelError.
+    """
+    name, dimension = embedder.name, await get_dimension(embedder)
     async with database.unit_of_work() as db_session:
-        await queries.replace_current(db_session.raw, name=embedder.name, dimension=dimension, now=clock())
-    async with database.raw() as connection:
-        recorded = await queries.find_current(connection)
-    assert recorded is not None
-    return recorded
+        connection = db_session.raw
+        await queries.insert_first(connection, name=name, dimension=dimension, now=clock())
+        coming = await queries.insert_coming(connection, name=name, dimension=dimension, now=clock())
+        return coming, coming == await queries.find_current(connection)
+
+
+async def make_current(database: Database, model: RecordedModel) -> None:
+    """Make a recorded model the current one: from now on, processes start only with this model."""
+    async with database.unit_of_work() as db_session:
+        await queries.replace_current(db_session.raw, model.model_id)

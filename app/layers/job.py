@@ -42,6 +42,10 @@ class Made(Generic[Source, Draft]):
         return self.locked
 
 
+class LeftToOthers(Exception):
+    """Only a worker of another release, or with other settings, can run the item. The message is one line."""
+
+
 async def _never_changes(_db_session: DbSession, _made: Made[Any, Any]) -> bool | None:
     return True
 
@@ -54,7 +58,7 @@ class Job(Generic[Source, Draft]):
         prefix: The prefix of the keys it runs; "" matches every key that no other job of the layer matches.
         read: Reads the source of the work item. If it returns None, the runner locks the line and reads again. If
             that also returns None, the item is completed without a draft; if it returns a source then, the item is due
-            again, and the attempt is not counted.
+            again, and the attempt is not counted. Raises LeftToOthers, which counts no attempt either.
         draft: Makes the draft while no transaction is open. None completes the item without saving. Raises ModelError.
         is_unchanged: Returns whether the source is still the one that the draft was made from; the item's line is
             locked. If it returns False, the item is due again, and the attempt is not counted. None completes the item

@@ -22,7 +22,7 @@ from app.kit.job_context import JobContext
 from app.kit.llm.client import ModelError
 from app.kit.scopes import raise_scope
 from app.kit.work_queue import MAX_ATTEMPTS, Claimed
-from app.layers.job import Job, Made
+from app.layers.job import Job, LeftToOthers, Made
 from app.layers.layer import Layer, find_layer
 from app.summarising.fitting import DoesNotFit
 
@@ -42,10 +42,12 @@ async def run_job(ctx: JobContext, layers: Sequence[Layer], claimed: Claimed) ->
     try:
         job = find_layer(layers, claimed.layer).job_for(claimed.key)
     except LookupError:
-        await _leave_to_others(ctx, claimed)
+        await _leave_to_others(ctx, claimed, "this release has no job for it")
         return
     try:
         await _make(ctx, job, claimed)
+    except LeftToOthers as error:
+        await _leave_to_others(ctx, claimed, str(error))
     except ModelError as error:
         await _fail(ctx, claimed, error)
     except DoesNotFit as error:
@@ -106,9 +108,13 @@ async def _lock_head(db_session: DbSession, claimed: Claimed) -> Head | None:
     return await lock_line(db_session, *claimed.owner.line) if claimed.owner.is_line else None
 
 
-async def _leave_to_others(ctx: JobContext, claimed: Claimed) -> None:
-    """Release an item and count no attempt: during an upgrade, only workers of the newer release know its job."""
-    log.info("this release has no job for work of %s", claimed.layer)
+async def _leave_to_others(ctx: JobContext, claimed: Claimed, why: str) -> None:
+    """Release an item and count no attempt.
+
+    During an upgrade, only workers of the newer release know its job; after a change of settings, only workers that
+    were restarted can run it.
+    """
+    log.info("work of %s is left to other workers: %s", claimed.layer, why)
     async with ctx.database.unit_of_work() as db_session:
         head = await _lock_head(db_session, claimed)
         is_held = await start_over(db_session, claimed, now=ctx.clock())

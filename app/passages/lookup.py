@@ -114,7 +114,8 @@ SAMPLED = 500
 
 NEAREST_COLUMNS = "chat_key, message_id, digest, similarity, lowest"
 
-_MODEL = "(SELECT model_id FROM embedding_models WHERE is_current AND name = {model})"
+_MODEL = """(SELECT model_id FROM embedding_models
+                WHERE name = {model} AND dimension = vector_dims({vector}::text::halfvec))"""
 
 _COMPARED = f"""
         SELECT chat_key, message_id, digest, -(vector <#> (SELECT {{vector}}::text::halfvec))::float8 AS similarity

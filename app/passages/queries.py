@@ -69,9 +69,17 @@ _COPY_VECTORS = f"""
         SELECT FROM messages m
         WHERE m.chat_key = $2 AND m.line_id = $3 AND m.message_id = v.message_id AND m.digest = v.digest)"""  # noqa: S608
 
-_DELETE_OTHER_VECTORS = f"""
+_DELETE_LEFTOVER_VECTORS = f"""
     DELETE FROM vectors WHERE chat_key = $1 AND line_id = '{CHAT_WIDE}'
-        AND (model_id <> $2 OR (message_id = ANY ($3::text[]) AND NOT {write_is_on_a_line("vectors")}))"""  # noqa: S608
+        AND ($2::text[] IS NULL OR message_id = ANY ($2)) AND NOT {write_is_on_a_line("vectors")}"""  # noqa: S608
+
+_WITHOUT_VECTORS = f"""
+    SELECT seq, message_id, digest, role, name, content AS text FROM messages m
+    WHERE chat_key = $1 AND line_id = $2 AND seq > $3 AND role IN ('user', 'assistant', 'narrator') AND NOT EXISTS (
+        SELECT FROM vectors v
+        WHERE v.chat_key = m.chat_key AND v.line_id = '{CHAT_WIDE}' AND v.model_id = $4
+            AND v.message_id = m.message_id AND v.digest = m.digest AND v.part = 0 {ONE_LOOKUP_EACH})
+    ORDER BY seq LIMIT $5"""  # noqa: S608
 
 
 class Text(NamedTuple):
@@ -106,16 +114,24 @@ async def delete_leftovers(connection: Connection, chat_key: UUID, message_ids: 
     await connection.execute(_DELETE_LEFTOVERS, chat_key, message_ids)
 
 
-async def list_current_lines(connection: Connection, after: UUID, limit: int) -> list[Line]:
-    """Return the current lines that have messages, by the chat's key, after one."""
+async def list_current_lines(connection: Connection, after: UUID, limit: int) -> list[tuple[Line, str]]:
+    """Return the current lines and their tenants, by the chat's key, after one."""
     rows = await connection.fetch(
         """
-        SELECT chat_key, line_id FROM chats
-        WHERE line_status = 'current' AND head_seq > 0 AND chat_key > $1 ORDER BY chat_key LIMIT $2""",
+        SELECT chat_key, line_id, tenant FROM chats
+        WHERE line_status = 'current' AND chat_key > $1 ORDER BY chat_key LIMIT $2""",
         after,
         limit,
     )
-    return [(row["chat_key"], row["line_id"]) for row in rows]
+    return [((row["chat_key"], row["line_id"]), row["tenant"]) for row in rows]
+
+
+async def list_without_vectors(
+    connection: Connection, line: Line, model_id: int, after_seq: int, limit: int
+) -> list[Text]:
+    """Return the next messages after a seq whose texts have no vector of a model, deleted ones included, in order."""
+    rows = await connection.fetch(_WITHOUT_VECTORS, *line, after_seq, model_id, limit)
+    return [Text(*row) for row in rows]
 
 
 async def read_speakers(connection: Connection, line: Line) -> dict[str, str]:
@@ -146,8 +162,18 @@ async def copy_vectors(connection: Connection, source: UUID, line: Line) -> None
     await connection.execute(_COPY_VECTORS, source, *line)
 
 
-async def delete_other_vectors(
-    connection: Connection, chat_key: UUID, model_id: int, message_ids: Sequence[str]
+async def delete_leftover_vectors(
+    connection: Connection, chat_key: UUID, message_ids: Sequence[str] | None = None
 ) -> None:
-    """Delete a chat's vectors of other models, and those of these messages for texts that no line has."""
-    await connection.execute(_DELETE_OTHER_VECTORS, chat_key, model_id, message_ids)
+    """Delete the vectors of texts that no line of the chat has; with `message_ids` only those of these messages."""
+    await connection.execute(_DELETE_LEFTOVER_VECTORS, chat_key, message_ids)
+
+
+async def delete_vectors_of_others(connection: Connection, chat_key: UUID, model_id: int) -> int:
+    """Delete a chat's vectors of all models but one, and return their number."""
+    status = await connection.execute(
+        f"DELETE FROM vectors WHERE chat_key = $1 AND line_id = '{CHAT_WIDE}' AND model_id <> $2",  # noqa: S608
+        chat_key,
+        model_id,
+    )
+    return int(status.removeprefix("DELETE "))

@@ -1,30 +1,129 @@
-"""Makes the vectors of all chats due, after another embedding model was chosen."""
+"""Makes the vectors that a model lacks, in all chats, while the service runs."""
 
-from typing import Final
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from uuid import UUID
 
 from app.chats.heads import lock_line
+from app.chats.revision import record_nothing
+from app.embeddings.metered import meter
 from app.kit.clock import Clock
 from app.kit.db import Database
+from app.kit.job_context import TextEmbedder
+from app.kit.llm.answer import ModelError
 from app.passages import queries
-from app.passages.handlers import schedule_next
-from app.passages.progress import VECTORS
+from app.passages.progress import NAME
+from app.passages.queries import Line, Text
+from app.passages.vectors import Row, make_vectors
 
-_LINES: Final = 1_000
+_LINES = 1_000
 """How many lines are read at once."""
 
+_MESSAGES = 64
+"""How many messages get vectors at once."""
 
-async def embed_all(database: Database, clock: Clock) -> int:
-    """Make the vectors of all chats due, and return the number of chats. Texts that have one keep it."""
-    count, after = 0, UUID(int=0)
-    while True:
-        async with database.raw() as connection:
-            lines = await queries.list_current_lines(connection, after, _LINES)
-        for line in lines:
-            async with database.unit_of_work() as db_session:
-                if head := await lock_line(db_session, *line):
-                    await schedule_next(db_session, head, VECTORS, now=clock())
-        count += len(lines)
-        if len(lines) < _LINES:
-            return count
-        after = lines[-1][0]
+
+@dataclass(slots=True)
+class Counts:
+    """What was done so far: chats that were read, messages that got vectors or were refused, vectors deleted."""
+
+    chats: int = 0
+    messages: int = 0
+    refused: int = 0
+    deleted: int = 0
+
+
+class Reindexer:
+    """Gives all messages vectors of one model. Texts that have one keep it, so it continues where another run ended.
+
+    A line is locked only while its vectors are written, never while the model is asked. The cursors of lines, which
+    belong to the current model, are not changed.
+
+    Args:
+        database: The database.
+        clock: The service's clock.
+        embedder: The model.
+        model_id: The id under which it is recorded.
+        concurrency: How many chats are read at once.
+        report: Called after each chat with what was done so far.
+
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        embedder: TextEmbedder,
+        model_id: int,
+        *,
+        concurrency: int,
+        report: Callable[[Counts], None],
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._embedder = embedder
+        self._model_id = model_id
+        self._concurrency = concurrency
+        self._report = report
+
+    async def run(self, *, deletes_others: bool = False) -> Counts:
+        """Make the missing vectors of all chats, and delete those of other models if `deletes_others`.
+
+        Raises ModelError if the model is unavailable. Texts that it refuses get no vector.
+        """
+        counts, after = Counts(), UUID(int=0)
+        while True:
+            async with self._database.raw() as connection:
+                lines = await queries.list_current_lines(connection, after, _LINES)
+            rest = iter(lines)
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    for _ in range(self._concurrency):
+                        tasks.create_task(self._make(rest, counts, deletes_others=deletes_others))
+            except ExceptionGroup as group:
+                raise group.exceptions[0] from None
+            if len(lines) < _LINES:
+                return counts
+            (after, _), _ = lines[-1]
+
+    async def _make(self, lines: Iterator[tuple[Line, str]], counts: Counts, *, deletes_others: bool) -> None:
+        """Make the vectors of lines, one after the other."""
+        for line, tenant in lines:
+            embedder = meter(self._embedder, self._database, self._clock, tenant=tenant, layer=NAME)
+            await self._make_of_line(line, embedder, counts)
+            if deletes_others:
+                async with self._database.unit_of_work() as db_session:
+                    counts.deleted += await queries.delete_vectors_of_others(db_session.raw, line[0], self._model_id)
+            counts.chats += 1
+            self._report(counts)
+
+    async def _make_of_line(self, line: Line, embedder: TextEmbedder, counts: Counts) -> None:
+        seq = 0
+        while True:
+            async with self._database.raw() as connection:
+                texts = await queries.list_without_vectors(connection, line, self._model_id, seq, _MESSAGES)
+                speakers = await queries.read_speakers(connection, line) if texts else {}
+            if not texts:
+                return
+            seq = texts[-1].seq
+            try:
+                rows = await make_vectors(embedder, texts, speakers)
+            except ModelError as error:
+                if error.curable:
+                    raise
+                counts.refused += len(texts)
+                continue
+            counts.messages += await self._add(line, texts, rows) if rows else 0
+
+    async def _add(self, line: Line, texts: list[Text], rows: list[Row]) -> int:
+        """Add the vectors of texts that the line still has, and return the number of their messages."""
+        async with self._database.unit_of_work() as db_session:
+            if await lock_line(db_session, *line) is None:
+                return 0
+            record_nothing(db_session, line)
+            digests = await queries.list_digests(db_session.raw, line, [text.seq for text in texts])
+            kept = {text.message_id for text in texts if digests.get(text.seq) == text.digest}
+            if rows := [row for row in rows if row[0] in kept]:
+                await queries.add_vectors(db_session.raw, line[0], self._model_id, rows)
+        return len({message_id for message_id, *_ in rows})

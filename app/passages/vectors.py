@@ -1,6 +1,6 @@
 """The job that gives vectors to the next messages of a line, so that they are found by their meaning."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.chats.characters import word_spoken
@@ -8,10 +8,9 @@ from app.chats.heads import read_head
 from app.embeddings.service import ModelDiffers, get_current
 from app.embeddings.vectors import format_halfvec
 from app.kit.db import DbSession
-from app.kit.job_context import JobContext
-from app.kit.llm.answer import ModelError
+from app.kit.job_context import JobContext, TextEmbedder
 from app.kit.work_queue import Claimed
-from app.layers.job import Job, Made
+from app.layers.job import Job, LeftToOthers, Made
 from app.passages import queries
 from app.passages.handlers import schedule_next
 from app.passages.parts import divide
@@ -55,7 +54,7 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Ne
     try:
         model_id = (await get_current(ctx.database, ctx.embedder, ctx.clock)).model_id
     except ModelDiffers as error:
-        raise ModelError(f"{error}; run memobook reindex", transient=False, curable=True) from None
+        raise LeftToOthers(f"{error}; restart this worker with the settings of the current model") from None
     former = Progress.of(head, VECTORS)
     progress = former if former.model_id == model_id else Progress(model_id=model_id)
     texts = await queries.list_next(db_session.raw, line, progress.seq, progress.changed)
@@ -68,15 +67,24 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Ne
 async def _draft(ctx: JobContext, _claimed: Claimed, source: _Next) -> list[Row]:
     """Return the vectors of the texts that have none. Raises ModelError."""
     assert ctx.embedder is not None
+    texts = [text for text in source.texts if (text.message_id, text.digest) not in source.known]
+    return await make_vectors(ctx.embedder, texts, source.speakers)
+
+
+async def make_vectors(embedder: TextEmbedder, texts: Iterable[Text], speakers: Mapping[str, str]) -> list[Row]:
+    """Return the vectors of texts; blank ones get none. Raises ModelError.
+
+    `speakers` are the names of the speakers of messages without a name, by role.
+    """
     parts = [
         (text, number, part)
-        for text in source.texts
-        if text.text.strip() and (text.message_id, text.digest) not in source.known
-        for number, part in enumerate(divide(word_spoken(text.text, text.role, text.name, source.speakers)))
+        for text in texts
+        if text.text.strip()
+        for number, part in enumerate(divide(word_spoken(text.text, text.role, text.name, speakers)))
     ]
     if not parts:
         return []
-    made = await ctx.embedder.embed([part for _, _, part in parts])
+    made = await embedder.embed([part for _, _, part in parts])
     return [
         (text.message_id, text.digest, number, format_halfvec(vector))
         for (text, number, _), vector in zip(parts, made.vectors, strict=True)
@@ -94,16 +102,21 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Next, list[Row]]) -> 
 
 
 async def _save(db_session: DbSession, made: Made[_Next, list[Row]]) -> None:
-    """Add the vectors, delete those of texts that are gone, and continue if there are more messages."""
+    """Add the vectors, delete those of texts that are gone, and continue if there are more messages.
+
+    Vectors of other models stay: other processes may search them, or `memobook reindex` is making them.
+    """
     head, source = made.head, made.source
     model_id = source.progress.model_id
     assert model_id is not None
     if made.draft:
         await queries.add_vectors(db_session.raw, head.chat_key, model_id, made.draft)
     changed = set(source.progress.changed)
-    if changed or source.former != source.progress:
+    if source.former.has_leftovers or source.former.model_id != model_id:
+        await queries.delete_leftover_vectors(db_session.raw, head.chat_key)
+    elif changed:
         ids = [text.message_id for text in source.texts if text.seq in changed]
-        await queries.delete_other_vectors(db_session.raw, head.chat_key, model_id, ids)
+        await queries.delete_leftover_vectors(db_session.raw, head.chat_key, ids)
     progress = replace(source.progress.indexed(source.last_seq, changed), has_leftovers=False)
     head.cursors[VECTORS] = progress.to_json(head.chat_key)
     if progress.seq < head.head_seq:

@@ -132,10 +132,7 @@ async def test_vectors_of_another_model_end_the_start(tmp_path: Path, fresh_data
     async with ScriptedEmbeddings() as server:
         settings = {"MEMOBOOK_DATABASE_URL": fresh_database_url, "MEMOBOOK_EMBEDDINGS_BASE_URL": server.base_url}
         done = await said_by(tmp_path, "reindex", **settings, MEMOBOOK_EMBEDDINGS_MODEL="tiny")
-        assert done == (
-            "From now on, vectors are of tiny (64 dimensions). Restart the API and the workers: "
-            "the workers make the vectors of 0 chats in the background.\n"
-        )
+        assert done == "All chats have vectors of tiny (64 dimensions).\n"
         said = await refusal(tmp_path, command, **settings, MEMOBOOK_EMBEDDINGS_MODEL="other")
     assert said == (
         "memobook: MEMOBOOK_EMBEDDINGS_MODEL: the stored vectors are of tiny (64 dimensions), not of other;"

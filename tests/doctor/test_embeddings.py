@@ -3,7 +3,7 @@
 import pytest
 
 from app.embeddings.client import EmbeddingClient
-from app.embeddings.service import make_current
+from app.embeddings.service import get_current
 from app.kit.clock import system_clock
 from app.kit.db import Database
 from tests.conftest import sqlalchemy_url
@@ -25,7 +25,7 @@ async def test_another_model_than_the_recorded_is_a_fault(
     database = Database(sqlalchemy_url(fresh_database_url), pool_size=2)
     async with ScriptedEmbeddings() as server:
         client = EmbeddingClient(server.base_url, "tiny")
-        await make_current(database, client, system_clock)
+        await get_current(database, client, system_clock)
         server.dimension = dimension
         found = await findings(fresh_database_url, embeddings_base_url=server.base_url, embeddings_model=name)
         await client.aclose()

@@ -7,7 +7,7 @@ import pytest
 
 from app.embeddings.client import EmbeddingClient
 from app.embeddings.recorded import RecordedModel
-from app.embeddings.service import ModelDiffers, check_at_start, get_current, make_current
+from app.embeddings.service import ModelDiffers, check_at_start, get_current, make_current, record_coming
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.settings import SettingsError
@@ -96,10 +96,14 @@ async def test_a_reindex_makes_the_configured_model_current(
 ) -> None:
     first = await get_current(fresh_database, client, clock)
     other = other_client(server, dimension=16)
-    second = await make_current(fresh_database, other, clock)
-    assert second == RecordedModel(second.model_id, "other", 16)
+    second, is_current = await record_coming(fresh_database, other, clock)
+    assert (second, is_current) == (RecordedModel(second.model_id, "other", 16), False)
+    assert await record_coming(fresh_database, other, clock) == (second, False)
+    with pytest.raises(ModelDiffers):
+        await get_current(fresh_database, other, clock)
+    await make_current(fresh_database, second)
     assert await get_current(fresh_database, other, clock) == second
     with pytest.raises(ModelDiffers):
         await get_current(fresh_database, client, clock)
-    assert await make_current(fresh_database, client, clock) == first  # with its id
+    assert await record_coming(fresh_database, client, clock) == (first, False)  # with its id
     await other.aclose()

@@ -14,7 +14,6 @@ from app.kit.job_context import JobContext
 from app.kit.settings import Settings
 from app.local.running import Urls
 from app.main import create_app
-from app.passages.reindex import embed_all
 from app.registry import LAYERS
 from tests.background import settle
 from tests.conftest import SETTLE_S, client_of
@@ -293,42 +292,6 @@ async def test_chats_that_permit_it_are_searched_by_meaning_together(
     answer = ok(await api.post("/v1/users/mira/memories/search", json={"query": "Which ferry?"}), 200)
     assert answer["mode"] == "hybrid"
     assert [hit["chat_id"] for hit in answer["hits"]] == ["a", "b"]
-
-
-@pytest.mark.usefixtures("story")
-async def test_another_model_gets_vectors_of_its_own(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
-) -> None:
-    async with database.raw() as connection:
-        await connection.execute("UPDATE embedding_models SET name = 'former', is_current = false")
-    assert (await search(api, "Which ferry?"))["hits"] == []
-    await append(api, rest(8, 8))
-    await settle(dispatcher, clock)
-    assert await count_vectors(database, tenant) == 8
-    assert await find_best(api, "Which ferry?") == "m1"
-
-
-async def test_a_reindex_gives_vectors_to_chats_of_before(
-    api: httpx.AsyncClient,
-    dispatcher: Dispatcher,
-    clock: SteppedClock,
-    database: Database,
-    tenant: str,
-    model: ScriptedEmbeddings,
-) -> None:
-    await begin(api, memos={"enabled": False})
-    await append(api, [message(1, "The vessel leaves at noon."), *rest(2, 4)])
-    async with database.raw() as connection:
-        await connection.execute("DELETE FROM work")
-    await settle(dispatcher, clock)
-    assert await count_vectors(database, tenant) == 0
-    assert await embed_all(database, clock) >= 1
-    await settle(dispatcher, clock)
-    assert await find_best(api, "Which ferry?") == "m1"
-    asked = len(model.requests)
-    await embed_all(database, clock)
-    await settle(dispatcher, clock)
-    assert len(model.requests) == asked, "texts keep their vectors"
 
 
 @pytest.mark.usefixtures("story")
