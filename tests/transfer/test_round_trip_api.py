@@ -349,4 +349,4 @@ async def test_any_file_comes_back_with_its_fields_and_stays_alike(
         unknown = _without(line, READ[file_format])
         assert {name: written.get(name) for name in unknown} == unknown
         if isinstance(extra := line.get("extra"), dict) and file_format == "sillytavern":
-            assert _without(extra, {"memobook"}).items() <= written["extra"].items()
+            assert _without(extra, {"memobook"}).items() <= written.get("extra", {}).items()
