@@ -40,7 +40,7 @@ WITHOUT_WORDS = {
     "scenes": {"closed_by", "status", "origin", "model", "prompt_version"},
     "secrets": {"name"},
     "sessions": {"reason"},
-    "statements": {"kind", "origin", "operation", "category"},
+    "statements": {"kind", "origin", "operation", "category", "chosen"},
     "teachings": {"layer"},
     "tool_calls": {"outcome"},
     "work": {"layer", "tenant", "user_id"},

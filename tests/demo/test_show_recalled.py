@@ -27,5 +27,5 @@ def test_the_best_result_comes_first_with_its_parts() -> None:
 
 def test_without_an_embedding_model_it_says_so() -> None:
     by_words = PIER | {"parts": {"text": 0.81, "neighbours": 0.0}}
-    assert "No embedding model is configured" in show((by_words, "The pier is wet."))
+    assert "only the words of the question were compared" in show((by_words, "The pier is wet."))
     assert "Nothing." in show()
