@@ -123,7 +123,7 @@ def is_reply(message: Speaker, character: str) -> bool:
     return not character or message.name is None or message.name == character
 
 
-def place(newest: LogMessage | None, named: LogMessage | None, target: Target, character: str = "") -> Placement:
+def place(newest: LogMessage | None, named: LogMessage | None, target: Target) -> Placement:
     """Return the reply of a call that is made now, or what the call waits for.
 
     Args:
@@ -131,7 +131,6 @@ def place(newest: LogMessage | None, named: LogMessage | None, target: Target, c
         named: The message whose id the call gives; None if it gives none, or if that message is not stored yet. With
             `target.next_swipe`, the message must be stored.
         target: What the call says about its reply.
-        character: The character that calls, whose reply the newest message must be; "" if it may be anyone's.
 
     In a chat without messages, a call belongs to no reply, unless it names one.
     """
@@ -143,7 +142,7 @@ def place(newest: LogMessage | None, named: LogMessage | None, target: Target, c
     if target.message_id is not None:
         awaits_user = newest is None or newest.role != "user"
         return Placement(target.message_id, at_seq, awaits_user=awaits_user, is_open=True)
-    if newest and is_reply(newest, character):
+    if newest and is_reply(newest, ""):
         return Placement(newest.message_id, newest.seq, newest.text_hash)
     return Placement(None, at_seq, is_open=newest is not None)
 

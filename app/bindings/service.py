@@ -122,10 +122,8 @@ class _Located(NamedTuple):
 
 async def _locate(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> _Located:
     asked = await queries.find_newest(db_session, head.line)
-    # The only character may have another name in its messages, which all are its own.
-    character = "" if call.character == head.sole_character else call.character
-    named = await _find_named(db_session, head, call.target, asked, character)
-    placement = place(asked, named.message if named else None, call.target, character)
+    named = await _find_named(db_session, head, call.target, asked)
+    placement = place(asked, named.message if named else None, call.target)
     same = (call.tool, call.character, call.identity)
     since = now - timedelta(seconds=RETRY_WINDOW_S)
     known = await queries.find_known(db_session, head.line, placement, asked, same, since=since)
@@ -289,16 +287,14 @@ async def _finish(
     return _changed(event, bound=bound, toggled=toggled, dropped=gone)
 
 
-async def _find_named(
-    db_session: DbSession, head: Head, target: Target, asked: LogMessage | None, character: str
-) -> Named | None:
+async def _find_named(db_session: DbSession, head: Head, target: Target, asked: LogMessage | None) -> Named | None:
     """Return the message that a call names; None if it names none or the message is not stored yet. Raises Invalid."""
     message_id = target.message_id
     if message_id is None:
         if not target.next_swipe:
             return None
-        if asked is None or not is_reply(asked, character):
-            raise _refused("is required with swipe=next, because the newest message is not a reply of this character")
+        if asked is None or not is_reply(asked, ""):
+            raise _refused("is required with swipe=next, because the newest message is not a reply")
         message_id = asked.message_id
     named = await queries.find_named(db_session, head.line, message_id)
     if named is None:

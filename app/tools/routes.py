@@ -130,14 +130,15 @@ def _document_call(tools: list[Tool]) -> Any:
         the newest one was not changed.
 
         What the tool writes belongs to a reply, and contexts contain it only while that reply has the same text. If the
-        newest message is a reply of the character, what the tool writes belongs to that reply. If the newest message
+        newest message is a reply, of any character, what the tool writes belongs to that reply. If the newest message
         calls tools, what the tool writes belongs to the reply that ends the chain of calls. If there are no messages,
         it belongs to none, and is shown at once. Otherwise it belongs to the character's next reply. Until that reply
         is appended, the call is open. An open call is dropped if a message of the user is appended before the reply, if
         the message to be answered is deleted or hidden, or by `POST …/tools/discard`.
 
-        Send the id of the reply as `message_id` in two cases: no reply follows the message that makes the call; or you
-        call the tool before you append the message that is answered.
+        Send the id of the reply as `message_id` in three cases: the newest message is a reply of another character;
+        no reply follows the message that makes the call; or you call the tool before you append the message that is
+        answered.
 
         When the end of the chat is cut off, what belongs to the replies that are cut off is deleted.
         """

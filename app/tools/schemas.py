@@ -24,14 +24,14 @@ class CallQuery(BaseModel):
     message_id: MessageId | None = Field(
         None,
         description="The id of the assistant message that the call belongs to; it may still be to come. By default, "
-        "the call belongs to the newest message if that is a reply of the character that calls, else to the "
-        "character's next reply. In a chat with one active character, every reply counts as the character's.",
+        "the call belongs to the newest message if that is a reply of any character, else to the next reply of the "
+        "character that calls.",
     )
     swipe: Literal["next"] | None = Field(
         None,
         description="`next` if the call belongs to the swipe that is being generated for the message `message_id`: to "
         "the next new text that the message gets by an added swipe, an edit or a re-import. "
-        "Without `message_id`, the message is the newest one, which must then be a reply of the character.",
+        "Without `message_id`, the message is the newest one, which must then be a reply.",
     )
 
     @property

@@ -329,27 +329,6 @@ async def test_another_characters_reply_binds_no_open_call(api: httpx.AsyncClien
     assert "Mira's." in await prompt(api, character="Mira")
 
 
-async def test_a_call_after_anothers_reply_waits_for_its_own(api: httpx.AsyncClient) -> None:
-    await keep_diary(api, KAI, MIRA)
-    await append(api, [said(1), said(2, name="Kai")])
-    await save(api, "Mira's.", character="Mira")
-    assert await prompt(api, character="Mira") == ""
-    refused = await save(api, "Another.", 422, character="Mira", swipe="next")
-    assert "not a reply of this character" in refused["detail"]
-    await append(api, [said(4, name="Mira")])
-    assert "Mira's." in await prompt(api, character="Mira")
-    assert [call["message_id"] for call in await calls(api)] == ["m4"]
-
-
-async def test_a_call_of_the_only_character_binds_to_the_newest_reply(
-    api: httpx.AsyncClient,
-) -> None:
-    await keep_diary(api)
-    await append(api, [said(1), said(2, name="Kai the keeper")])
-    await save(api, ENGAGED)
-    assert ENGAGED in await prompt(api)
-
-
 async def test_bindings_follow_messages_to_a_new_line(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     for n in (2, 4, 6):

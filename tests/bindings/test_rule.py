@@ -37,14 +37,6 @@ def test_a_call_after_a_reply_belongs_to_that_reply() -> None:
     assert place(newest(), None, Target()) == Placement("m4", 4, hash_text("Yes."))
 
 
-def test_a_call_after_another_characters_reply_is_open() -> None:
-    noas = newest()._replace(name="Noa")
-    assert place(noas, None, Target(), "Kai") == Placement(None, 4, is_open=True)
-    assert place(noas, None, Target(), "Noa") == Placement("m4", 4, hash_text("Yes."))
-    assert place(noas, None, Target()) == Placement("m4", 4, hash_text("Yes."))
-    assert place(newest(), None, Target(), "Kai") == Placement("m4", 4, hash_text("Yes."))
-
-
 @pytest.mark.parametrize("after", [newest("user"), newest("tool"), newest("narrator"), newest(calls=True)])
 def test_a_call_after_any_other_message_is_open(after: LogMessage) -> None:
     assert place(after, None, Target()) == Placement(None, 4, is_open=True)

@@ -166,7 +166,7 @@ async def test_a_restored_line_knows_what_it_knew(app: FastAPI, api: httpx.Async
     await restore(api, "then")
     after, asked = await ask(app, api)
     assert (after, len(asked)) == (await context(api, line=after["line"]), 2)
-    assert any("of c: a lamp" in one["text"] for one in after["segments"])
+    assert any("of_c: a lamp" in one["text"] for one in after["segments"])
 
 
 async def test_messages_change_nothing_that_is_remembered(app: FastAPI, api: httpx.AsyncClient) -> None:
