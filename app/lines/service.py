@@ -244,8 +244,7 @@ async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int
             f"There is already a chat {target.chat_id!r}; choose another chat_id.",
             errors=[{"loc": ["body", "chat_id"], "msg": "is taken", "id": target.chat_id}],
         ) from None
-    # The row has the revision of the original, and everything on it is new.
-    register_new(db_session, (target.key, line_id), revision_of(db_session, head.line).number - 1)
+    await _lock_copy(db_session, (target.key, line_id))
     defer(db_session, WorkScheduled())
     defer(db_session, ChatForked(ref.key, (target.key, line_id)))
     if at_seq is not None:
@@ -257,13 +256,22 @@ async def truncate_copy(db_session: DbSession, line: Line, until_seq: int, *, no
 
     The deferred `LineTruncated` then reopens the rows that extend beyond the end, and moves the anchor back.
     """
+    head = await _lock_copy(db_session, line)
+    await line_queries.recount(db_session, head)
+    defer(db_session, LineTruncated(head=head, now=now, settle_s=db_session.settle_s, from_seq=until_seq + 1))
+    return head
+
+
+async def _lock_copy(db_session: DbSession, line: Line) -> Head:
+    """Lock a copy that this transaction has made, and register it with the revision that its row begins with.
+
+    A copy in another chat begins with the time, so a chat that was erased and made again never meets an old number.
+    """
     head = await lock_line(db_session, *line)
     if head is None:
         raise LookupError(f"the copy {line[1]} does not exist")
     if not revision_of(db_session, line).is_new:
         register_new(db_session, line, revision_of(db_session, line).number - 1)
-    await line_queries.recount(db_session, head)
-    defer(db_session, LineTruncated(head=head, now=now, settle_s=db_session.settle_s, from_seq=until_seq + 1))
     return head
 
 
