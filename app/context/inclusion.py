@@ -12,7 +12,7 @@ from app.chats.coverage import Coverage
 from app.chats.eligibility import Filters, Marked, is_sent, why_ineligible
 
 _COVERED = "covered"
-"""Stands in `STATUSES` for the kind of a coverage, such as `memo`: the status of a message that a memory covers."""
+"""The entry of `STATUSES` for the kind of a coverage, such as `memo`: the status of a message that a memory covers."""
 
 STATUSES = (
     "verbatim",

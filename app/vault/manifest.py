@@ -1,6 +1,6 @@
 """The form of `marks.json`: the items of a vault's pages as they were exported, by their marks. Pure.
 
-With it, `reindex` tells what a person changed on the pages from what was changed in the chat since.
+With it, `reindex` distinguishes what a person changed on the pages from what was changed in the chat since.
 """
 
 import re

@@ -21,7 +21,7 @@ MARK_LINE = re.compile(rf"(?:{_LINK})?{MARK}")
 """The line that ends a section."""
 
 NOTHING = "*Nothing yet.*"
-"""Stands on a page without items."""
+"""The text of a page without items."""
 
 ARCHIVED = " *archived*"
 NO_TAGS = " `,`"
