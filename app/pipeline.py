@@ -130,7 +130,7 @@ class Pipeline:
         if cut := await cut_after_append(db_session, event, self._layers, session_seq=session_seq):
             await self._on_cut(db_session, event, cut)
         if cut or changed:
-            await self._refresh_caches(db_session, event.head)
+            await self._refresh(db_session, event.head)
         await update_head(db_session, event.head)
 
     async def _on_texts(self, db_session: DbSession, event: TextsAdded) -> None:
@@ -141,7 +141,7 @@ class Pipeline:
     async def _on_bindings(self, db_session: DbSession, event: BindingsChanged) -> None:
         """Let the layers show, hide or drop what tools wrote, then refresh the caches and write the head."""
         await self._pass_on(db_session, event)
-        await self._refresh_caches(db_session, event.head)
+        await self._refresh(db_session, event.head)
         await update_head(db_session, event.head)
 
     async def _pass_on(self, db_session: DbSession, event: BindingsChanged | None) -> bool:
@@ -187,7 +187,7 @@ class Pipeline:
         await knowledge.on_move(db_session, event)
         for layer in self._layers:
             await layer.on_move(db_session, event)
-        await self._refresh_caches(db_session, event.head)
+        await self._refresh(db_session, event.head)
         await update_head(db_session, event.head)
 
     async def _on_session(self, db_session: DbSession, event: SessionBroken) -> None:
@@ -195,7 +195,7 @@ class Pipeline:
         await self._pass_session_on(db_session, event)
         if cut := await cut_at_break(db_session, event.head, event.last_seq + 1, self._layers, now=event.now):
             await self._on_cut(db_session, event, cut)
-            await self._refresh_caches(db_session, event.head)
+            await self._refresh(db_session, event.head)
         await update_head(db_session, event.head)
 
     async def _pass_session_on(self, db_session: DbSession, event: SessionBroken) -> None:
@@ -210,7 +210,7 @@ class Pipeline:
         await rename_in_filters(db_session, event.head.line, tables.values(), event.former, event.name)
         for layer in self._layers:
             await layer.on_rename(db_session, event)
-        await self._refresh_caches(db_session, event.head)
+        await self._refresh(db_session, event.head)
         await update_head(db_session, event.head)
 
     async def _on_chat_edited(self, db_session: DbSession, event: ChatEdited) -> None:
@@ -223,7 +223,7 @@ class Pipeline:
         changed = SettingsChanged(head=head, now=self._clock(), settle_s=db_session.settle_s)
         for layer in self._layers:
             await layer.on_settings_changed(db_session, changed)
-        await self._refresh_caches(db_session, head)
+        await self._refresh(db_session, head)
         await update_head(db_session, head)
 
     async def _on_layer_changed(self, db_session: DbSession, event: LayerChanged) -> None:
@@ -232,14 +232,14 @@ class Pipeline:
         self._record(db_session, head, [layer for layer in self._layers if layer.name == event.layer])
         if cut := await cut_if_settled(db_session, head, self._layers, now=now):
             await self._on_cut(db_session, LineEvent(head=head, now=now, settle_s=db_session.settle_s), cut)
-        await self._refresh_caches(db_session, head)
+        await self._refresh(db_session, head, changed=event.layer)
         await update_head(db_session, head)
 
     async def _on_line_replaced(self, db_session: DbSession, event: CurrentLineReplaced) -> None:
         """Raise the revisions of the user and the tenant if contexts of their other chats contain data of this chat."""
         await knowledge.on_line_replaced(db_session, event)
         for layer in self._layers:
-            await layer.on_line_replaced(db_session, event)
+            await layer.on_line_replaced(db_session, event, now=self._clock())
 
     async def _on_fork(self, db_session: DbSession, event: ChatForked) -> None:
         """Copy to a fork what belongs to the chat and not to its line."""
@@ -268,7 +268,7 @@ class Pipeline:
     async def _finish_change(self, db_session: DbSession, event: LineEvent) -> None:
         """Decide again on a waiting cut, refresh the caches and write the head."""
         await recheck_wait(db_session, event.head, self._layers, now=event.now)
-        await self._refresh_caches(db_session, event.head)
+        await self._refresh(db_session, event.head)
         await update_head(db_session, event.head)
 
     def _record_all(self, db_session: DbSession, head: Head, name: str) -> None:
@@ -280,6 +280,10 @@ class Pipeline:
             db_session, head.line, *names, *(name for layer in layers for name in (layer.name, *layer.also_known_as))
         )
 
-    async def _refresh_caches(self, db_session: DbSession, head: Head) -> None:
+    async def _refresh(self, db_session: DbSession, head: Head, *, changed: str | None = None) -> None:
+        """Let the layers update what they derive from what they contain; `changed` is the only layer that changed."""
         for layer in self._layers:
             await layer.refresh_cache(db_session, head)
+        for layer in self._layers:
+            if layer.name != changed:
+                await layer.on_texts_changed(db_session, head, now=self._clock())

@@ -22,6 +22,7 @@ from app.memories.layer import LAYER as MEMORIES
 from app.memos.layer import LAYER as MEMOS
 from app.passages.layer import LAYER as PASSAGES
 from app.passages.progress import VECTORS
+from app.passages.texts import embed_texts_of
 from app.scenes.layer import LAYER as SCENES
 from app.search.service import search_layers
 from app.search.tools import MEMORY_SEARCH
@@ -105,6 +106,7 @@ def _use(layers: Sequence[Layer]) -> None:
     )
     use_layers(layers)
     search_layers(layers)
+    embed_texts_of(layers)
     use_tables([table for layer in layers for table in layer.tables])
 
 

@@ -1,4 +1,4 @@
-"""memobook reindex: give all messages vectors of the configured embedding model, and use it from then on.
+"""memobook reindex: give all texts vectors of the configured embedding model, and use it from then on.
 
 With `--from-markdown`, it brings what a person changed on the pages of a vault into the chat instead.
 """
@@ -96,14 +96,14 @@ def _reporter() -> Callable[[Counts], None]:
         nonlocal said_s
         if monotonic() - said_s >= _REPORT_S:
             said_s = monotonic()
-            say(f"{counts.chats:,} chats read, {counts.messages:,} messages with new vectors …")
+            say(f"{counts.chats:,} chats read, {counts.messages + counts.texts:,} texts with new vectors …")
 
     return report
 
 
 def _say_end(counts: Counts, line: str) -> None:
     if counts.refused:
-        say(f"The model refused requests with {counts.refused:,} messages, which are found by their words only.")
+        say(f"The model refused requests with {counts.refused:,} texts, which are found by their words only.")
     if counts.deleted:
         say(f"{counts.deleted:,} vectors of former models were deleted.")
     say(line)

@@ -90,12 +90,16 @@ async def _erase_nothing_else(_db_session: DbSession, _event: OwnerErased, *, no
     """Do nothing, because the layer stores data about an owner only in rows under the owner's key."""
 
 
-async def _ignore_line(_db_session: DbSession, _event: CurrentLineReplaced) -> None:
+async def _ignore_line(_db_session: DbSession, _event: CurrentLineReplaced, *, now: datetime) -> None:
     """Do nothing, because contexts of other chats contain no rows of the layer."""
 
 
 async def _copy_nothing_else(_db_session: DbSession, _event: ChatForked, *, now: datetime) -> None:
     """Do nothing, because the rows of the layer are copied with the line."""
+
+
+async def _ignore_texts(_db_session: DbSession, _head: Head, *, now: datetime) -> None:
+    """Do nothing, because the layer derives nothing from the texts of other layers."""
 
 
 async def _keep_cache(_db_session: DbSession, _head: Head) -> None:
@@ -132,8 +136,10 @@ class Layer:
         on_rename: A character has a new name: store it wherever the layer stores the name, except in `filters`.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
-        on_line_replaced: Another line of the chat became the current one: raise the revisions of the users or tenants
-            in whose other chats contexts contain rows of the layer.
+        on_line_replaced: (db_session, event, now=) → another line of the chat became the current one: raise the
+            revisions of the users or tenants in whose other chats contexts contain rows of the layer.
+        on_texts_changed: (db_session, head, now=) → texts of other layers may have changed (`documents`): schedule what
+            is derived from them.
         on_fork: (db_session, event, now=) → the chat was forked, and the rows of its line are copied: copy or schedule
             what belongs to the chat and to none of its lines. A `LineTruncated` follows if the fork ends at a message.
         on_session: A session ended, by hand or in the append that is being handled: schedule work that is due then.
@@ -202,7 +208,8 @@ class Layer:
     on_rename: Handler[CharacterRenamed] = _ignore
     on_settings_changed: Handler[SettingsChanged] = _ignore
     on_cut: Handler[AnchorMoved] = _ignore
-    on_line_replaced: Callable[[DbSession, CurrentLineReplaced], Awaitable[None]] = _ignore_line
+    on_line_replaced: Callable[..., Awaitable[None]] = _ignore_line
+    on_texts_changed: Callable[..., Awaitable[None]] = _ignore_texts
     on_fork: Callable[..., Awaitable[None]] = _copy_nothing_else
     on_session: Handler[SessionBroken] = _ignore
     end_sessions: Callable[[DbSession, MessagesAppended], Awaitable[Sequence[SessionBroken]]] = _end_no_session

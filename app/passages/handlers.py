@@ -3,17 +3,20 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from app.chats.events import ChatForked, LineTruncated, MessagesAppended, MessagesChanged
+from app.chats.events import ChatForked, CurrentLineReplaced, LineTruncated, MessagesAppended, MessagesChanged
 from app.chats.head import Head
-from app.chats.heads import lock_line
+from app.chats.heads import lock_current, lock_line
 from app.chats.scheduling import schedule
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork
-from app.passages import queries
+from app.passages import queries, text_queries
 from app.passages.progress import NAME, VECTORS, Progress
 
 INDEX = "index"
-"""The key of the work item of the index of words; that of vectors is VECTORS."""
+TEXTS = "texts"
+"""The keys of the work items of the index of words, and of the vectors of the layers' texts; that of messages' vectors
+is VECTORS.
+"""
 
 _CHANGED = 16
 """This many changed messages are put into the index without waiting for new ones."""
@@ -52,7 +55,7 @@ async def on_truncate(_db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_fork(db_session: DbSession, event: ChatForked, *, now: datetime) -> None:
-    """Copy the vectors of the fork's texts, and schedule its index and the vectors that are missing.
+    """Copy the vectors of the fork's messages and of the layers' texts, and schedule the index and what is missing.
 
     The keys of the index contain the chat's key, so its rows cannot be copied.
     """
@@ -61,12 +64,27 @@ async def on_fork(db_session: DbSession, event: ChatForked, *, now: datetime) ->
         raise LookupError(f"the fork {event.target[1]} does not exist")
     if db_session.with_vectors:
         await queries.copy_vectors(db_session.raw, event.chat_key, head.line)
+        await text_queries.copy(db_session.raw, event.chat_key, head.chat_key)
     await schedule_all(db_session, head, now=now)
+
+
+async def on_texts_changed(db_session: DbSession, head: Head, *, now: datetime) -> None:
+    """Schedule vectors for the layers' texts. Those of other lines get theirs when the line becomes the current one."""
+    if db_session.with_vectors and head.is_current:
+        await _schedule(db_session, head, [TEXTS], now=now, settle_s=db_session.settle_s)
+
+
+async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, *, now: datetime) -> None:
+    """Schedule vectors for the layers' texts of the line that is current now."""
+    if db_session.with_vectors and (locked := await lock_current(db_session, event.chat_key)):
+        await on_texts_changed(db_session, locked[0], now=now)
 
 
 async def schedule_all(db_session: DbSession, head: Head, *, now: datetime) -> None:
     """Schedule the index and the vectors of a line that has neither, as an append of all of its messages would."""
-    due = [VECTORS] if db_session.with_vectors and head.head_seq else []
+    due = [TEXTS] if db_session.with_vectors else []
+    if due and head.head_seq:
+        due.append(VECTORS)
     if Progress().is_due(head.head_seq, 0):
         due.append(INDEX)
     await _schedule(db_session, head, due, now=now, settle_s=db_session.settle_s)

@@ -1,5 +1,7 @@
 """The SQL that finds the messages of a line which may have a word, or have a similar meaning."""
 
+import hashlib
+
 from app.kit.owners import CHAT_WIDE
 from app.kit.planner import NOT_BY_INDEX, ONE_LOOKUP_EACH
 from app.passages.keys import HASH, SHARE
@@ -136,6 +138,16 @@ _SIMILARITY = f"""
         AND v.model_id = {_MODEL} AND v.message_id = substr({{text}}.source, length('message:') + 1)
         AND v.digest = {{text}}.digest {ONE_LOOKUP_EACH}"""  # noqa: S608
 
+_TEXT_SIMILARITY = f"""
+    SELECT max(-(v.vector <#> (SELECT {{vector}}::text::halfvec)))::float8 AS similarity FROM text_vectors v
+    WHERE {{if_}} AND v.chat_key = {{chat_key}} AND v.line_id = '{CHAT_WIDE}' AND v.model_id = {_MODEL}
+        AND v.digest = {{digest}} {ONE_LOOKUP_EACH}"""  # noqa: S608
+
+_NEAREST_TEXTS = f"""
+    SELECT digest, max(-(vector <#> (SELECT {{vector}}::text::halfvec)))::float8 AS similarity FROM text_vectors
+    WHERE chat_key = {{chat_key}} AND line_id = '{CHAT_WIDE}' AND model_id = {_MODEL}
+    GROUP BY digest ORDER BY similarity DESC LIMIT {MOST_NEAREST}"""  # noqa: S608
+
 _NEAR = f"""
     SELECT m.*, NULL::float8 AS likelihood, nearest.similarity FROM nearest CROSS JOIN LATERAL (
         SELECT * FROM messages
@@ -167,6 +179,40 @@ def write_near_messages(where: str) -> str:
     `messages`.
     """
     return _NEAR.format(where=where)
+
+
+def write_text_digest(text: str) -> str:
+    """Return the digest of a layer's text, given as SQL; `digest_text` is the same in Python."""
+    return f"sha256(convert_to({text}, 'UTF8'))"
+
+
+def digest_text(text: str) -> bytes:
+    """Return the digest of a layer's text."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def write_text_similarity(text: str, chat_key: str, condition: str, vector: str, model: str) -> str:
+    """Return the query of the similarity of a layer's text; NULL if it has no vector.
+
+    Args:
+        text: The text, as SQL.
+        chat_key: The key of its chat, as SQL.
+        condition: The similarity is looked up only if this SQL condition is true.
+        vector: The parameter with the vector, as text.
+        model: The parameter with the name of its model.
+
+    """
+    return _TEXT_SIMILARITY.format(
+        digest=write_text_digest(text), chat_key=chat_key, if_=condition, vector=vector, model=model
+    )
+
+
+def write_nearest_texts(chat_key: str, vector: str, model: str) -> str:
+    """Return the query of the MOST_NEAREST texts of a chat's layers that are nearest to a vector.
+
+    Its columns are `digest` and `similarity`, the nearest first; the parameters are those of `write_nearest`.
+    """
+    return _NEAREST_TEXTS.format(chat_key=chat_key, vector=vector, model=model)
 
 
 def write_similarity(text: str, vector: str, model: str) -> str:

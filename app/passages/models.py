@@ -76,3 +76,21 @@ class PassageVector(Table):
     digest: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
     part: Mapped[int] = mapped_column(SmallInteger, primary_key=True)
     vector: Mapped[str] = mapped_column(HalfVector)
+
+
+class TextVector(Table):
+    """The vector of one text of a layer, such as a memory or a memo, or of one part of a long text.
+
+    A row belongs to each text of the chat's current line with this `digest` (SHA-256), whichever layer it is from. The
+    texts of other lines have no vectors.
+    """
+
+    __tablename__ = "text_vectors"
+    __table_args__ = (CheckConstraint(f"line_id = '{CHAT_WIDE}'", name="line"), {"info": {"has_lines": False}})
+
+    chat_key: Mapped[UUID] = mapped_column(primary_key=True)
+    line_id: Mapped[UUID] = mapped_column(primary_key=True)
+    model_id: Mapped[int] = mapped_column(primary_key=True)
+    digest: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    part: Mapped[int] = mapped_column(SmallInteger, primary_key=True)
+    vector: Mapped[str] = mapped_column(HalfVector)

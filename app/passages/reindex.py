@@ -12,9 +12,10 @@ from app.kit.clock import Clock
 from app.kit.db import Database
 from app.kit.job_context import TextEmbedder
 from app.kit.llm.answer import ModelError
-from app.passages import queries
+from app.passages import queries, text_queries
 from app.passages.progress import NAME
 from app.passages.queries import Line, Text
+from app.passages.texts import find_lacking, make_text_vectors
 from app.passages.vectors import Row, make_vectors
 
 _LINES = 1_000
@@ -26,16 +27,19 @@ _MESSAGES = 64
 
 @dataclass(slots=True)
 class Counts:
-    """What was done so far: chats that were read, messages that got vectors or were refused, vectors deleted."""
+    """What was done so far: chats read, messages and layers' texts with new vectors, texts refused, vectors deleted."""
 
     chats: int = 0
     messages: int = 0
+    texts: int = 0
     refused: int = 0
     deleted: int = 0
 
 
 class Reindexer:
-    """Gives all messages vectors of one model. Texts that have one keep it, so it continues where another run ended.
+    """Gives all messages, and all texts of layers, vectors of one model.
+
+    Texts that have one keep it, so it continues where another run ended.
 
     A line is locked only while its vectors are written, never while the model is asked. The cursors of lines, which
     belong to the current model, are not changed.
@@ -92,9 +96,11 @@ class Reindexer:
         for line, tenant in lines:
             embedder = meter(self._embedder, self._database, self._clock, tenant=tenant, layer=NAME)
             await self._make_of_line(line, embedder, counts)
+            await self._make_of_texts(line, embedder, counts)
             if deletes_others:
                 async with self._database.unit_of_work() as db_session:
-                    counts.deleted += await queries.delete_vectors_of_others(db_session.raw, line[0], self._model_id)
+                    for delete in (queries.delete_vectors_of_others, text_queries.delete_of_others):
+                        counts.deleted += await delete(db_session.raw, line[0], self._model_id)
             counts.chats += 1
             self._report(counts)
 
@@ -115,6 +121,28 @@ class Reindexer:
                 counts.refused += len(texts)
                 continue
             counts.messages += await self._add(line, texts, rows) if rows else 0
+
+    async def _make_of_texts(self, line: Line, embedder: TextEmbedder, counts: Counts) -> None:
+        """Make the vectors of the layers' texts."""
+        is_all = False
+        while not is_all:
+            async with self._database.raw() as connection:
+                lacking = await find_lacking(connection, line, self._model_id, self._clock())
+            is_all = lacking.is_all
+            try:
+                rows = await make_text_vectors(embedder, lacking.texts)
+            except ModelError as error:
+                if error.curable:
+                    raise
+                counts.refused += len(lacking.texts)
+                return
+            async with self._database.unit_of_work() as db_session:
+                if await lock_line(db_session, *line) is None:
+                    return
+                record_nothing(db_session, line)
+                if rows:
+                    await text_queries.add(db_session.raw, line[0], self._model_id, rows)
+            counts.texts += len(lacking.texts)
 
     async def _add(self, line: Line, texts: list[Text], rows: list[Row]) -> int:
         """Add the vectors of texts that the line still has, and return the number of their messages."""

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from app.layers.documents import Document
 from app.layers.recently_used import RecentlyUsed
+from app.passages.lookup import digest_text
 from app.passages.words import count_words
 from app.search.ranking import SimilarTerms, edges_of
 
@@ -31,12 +32,14 @@ class KnownTexts(NamedTuple):
 
     Attributes:
         texts: The texts.
+        digests: Their digests (`passages.lookup.digest_text`), by which their vectors are found.
         places: By word, the places in `texts` of those that have it.
         words: By beginning and by end (`edges_of`), the words that have it.
 
     """
 
     texts: Sequence[Document]
+    digests: Sequence[bytes]
     places: Mapping[str, Sequence[int]]
     words: Mapping[str, Sequence[str]]
 
@@ -52,7 +55,7 @@ class KnownTexts(NamedTuple):
         for word in places:
             for edge in edges_of(word):
                 words.setdefault(edge, []).append(word)
-        return cls(listed, places, words)
+        return cls(listed, [digest_text(one.text) for one in listed], places, words)
 
     def find_likely(self, terms: Sequence[str], most: int, *, left_out: frozenset[str] = frozenset()) -> list[Document]:
         """Return at most `most` texts that have a term or a similar word: those with the most and the rarest.
@@ -76,6 +79,20 @@ class KnownTexts(NamedTuple):
             if likelihood and self.texts[place].source not in left_out
         ]
         return [self.texts[place] for _, place in heapq.nlargest(most, allowed)]
+
+    def find_near(
+        self, nearest: Mapping[bytes, float], most: int, *, left_out: frozenset[str] = frozenset()
+    ) -> list[Document]:
+        """Return at most `most` texts with a similar meaning; `nearest` are cosines by digest.
+
+        Texts with the sources in `left_out` are not returned.
+        """
+        near = [
+            (nearest[digest], place)
+            for place, digest in enumerate(self.digests)
+            if digest in nearest and self.texts[place].source not in left_out
+        ]
+        return [self.texts[place] for _, place in heapq.nlargest(most, near)]
 
 
 class Viewed(NamedTuple):

@@ -24,6 +24,7 @@ class Question(NamedTuple):
         left_out: Sources that are not searched.
         most_tokens: Longer messages are not searched.
         kinds_listed: The kinds of sources that are not searched, but returned as a whole.
+        with_nearest: Whether the digests of the nearest texts are returned, too (`Texts.nearest`).
 
     """
 
@@ -38,6 +39,7 @@ class Question(NamedTuple):
     left_out: Sequence[str] = ()
     most_tokens: int = MAX_MESSAGE_TOKENS
     kinds_listed: Sequence[str] = ()
+    with_nearest: bool = False
 
 
 class Wanted(NamedTuple):
@@ -83,12 +85,15 @@ class Texts(NamedTuple):
             words and by its meaning has two rows or more.
         total: How many texts were searched.
         lowest: A low cosine of the chat; None without vectors.
+        nearest: The cosines of the layers' texts that are nearest to the query, by digest (`passages.lookup`); at most
+            MOST_NEAREST, and none unless the question asks for them.
 
     """
 
     rows: Sequence[Mapping[str, Any]]
     total: int = 0
     lowest: float | None = None
+    nearest: Mapping[bytes, float] = {}
 
 
 async def list_candidates(
@@ -96,9 +101,9 @@ async def list_candidates(
 ) -> Texts:
     """Return the texts that may answer a question.
 
-    These are at most MAX_CANDIDATES texts that contain a pattern, with the query's vector at most MAX_NEAR messages
-    with a similar meaning, and all texts of the question's `kinds_listed`. `meaning` is given if the statement is one
-    with vectors.
+    These are at most MAX_CANDIDATES texts that contain a pattern, and all texts of the question's `kinds_listed`; with
+    the query's vector also at most MAX_NEAR messages and MAX_NEAR_TEXTS texts of layers with a similar meaning.
+    `meaning` is given if the statement is one with vectors.
     """
     given = (
         question.chat_key,
@@ -113,7 +118,7 @@ async def list_candidates(
         question.keys,
         question.kinds_listed,
     )
-    return await _search(connection, statement, given, meaning)
+    return await _search(connection, statement, given, (*meaning, question.with_nearest) if meaning else ())
 
 
 async def look_up_in_chat(
@@ -122,23 +127,25 @@ async def look_up_in_chat(
     """Return at most MAX_LOOKED_UP texts of a line: what `list_candidates` returns, with their chat."""
     chat_key, line_id = line
     given = (chat_key, *wanted[2:], wanted.patterns, line_id, wanted.keys)
-    return await _search(connection, statement, given, meaning)
+    return await _search(connection, statement, given, meaning or ())
 
 
 async def look_up_of_user(
     connection: Connection, statement: str, user_key: UUID, wanted: Wanted, meaning: QueryVector | None = None
 ) -> Texts:
     """Return what `look_up_in_chat` returns, of the current lines of a user's chats that have `search.across_chats`."""
-    return await _search(connection, statement, (user_key, *wanted[2:], wanted.patterns, wanted.keys), meaning)
+    return await _search(connection, statement, (user_key, *wanted[2:], wanted.patterns, wanted.keys), meaning or ())
 
 
-async def _search(connection: Connection, statement: str, given: Sequence[Any], meaning: QueryVector | None) -> Texts:
+async def _search(connection: Connection, statement: str, given: Sequence[Any], meaning: Sequence[Any]) -> Texts:
     """Run a search, and repeat it as a deep one if its limits left out messages and it found few."""
-    rows: list[Any] = await connection.fetch(statement, *given, False, *(meaning or ()))
+    rows: list[Any] = await connection.fetch(statement, *given, False, *meaning)
     if rows[0]["is_cut"]:
-        rows = await connection.fetch(statement, *given, True, *(meaning or ()))
+        rows = await connection.fetch(statement, *given, True, *meaning)
     first = rows[0]
-    return Texts([row for row in rows if row["source"] is not None], first["texts"], first["lowest"])
+    found = [row for row in rows if row["source"] is not None]
+    nearest = {row["near_digest"]: row["similarity"] for row in rows if row.get("near_digest") is not None}
+    return Texts(found, first["texts"], first["lowest"], nearest)
 
 
 class Sources(NamedTuple):

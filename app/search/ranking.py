@@ -1,7 +1,7 @@
 """Ranks texts by how well they answer a query. Pure.
 
 A text scores for each term of the query that it has, more for rare terms, and a little less if it is long (BM25 with OR
-semantics). If vectors were compared, a message scores half by its words and half by its meaning. A word that is similar
+semantics). If vectors were compared, a text scores half by its words and half by its meaning. A word that is similar
 to a term (trigrams, as in `pg_trgm`) counts in part, so that typos and inflected forms are found. A message gains from
 the message next to it: an answer often has no word of its question. Importance and recency only decide between texts
 that answer about equally well. If a score were multiplied by them, new texts would come before texts that answer the
@@ -29,7 +29,7 @@ NEIGHBOUR_SHARE = 0.25
 """A message gets this share of the parts `text` and `vector` of its better neighbour, the message before or after."""
 
 VECTOR_SHARE = 0.5
-"""The share of the meaning in the score of a message, if vectors were compared. The words have the rest."""
+"""The share of the meaning in a score, if vectors were compared. The words have the rest."""
 
 _SATURATION = 1.2
 _LENGTH = 0.5  # how much a long text is discounted, from 0 to 1
@@ -47,7 +47,7 @@ class Candidate:
         last_seq: The last message that it is about; 0 if it is about no message of the line.
         recency: From 0 to 1; 1 is the newest message of its line.
         spoken_in: The id of the line if the text is a message, with `last_seq` as its seq there; None for other texts.
-        similarity: Of a message: the cosine of its vector and that of the query; None if it has none.
+        similarity: The cosine of its vector and that of the query; None if it has none.
 
     """
 
@@ -100,10 +100,10 @@ def rank(
 ) -> list[Scored]:
     """Return the candidates that have a term of the query, a similar word or a similar meaning, best first.
 
-    Vectors were compared if a candidate has a similarity. The most similar message then gets VECTOR_SHARE, and one with
-    the similarity `lowest` gets nothing. Texts other than messages have no vectors, and new messages have none yet.
-    Their words count at least half, and the more of the query they have, the more: all of its terms count fully. So a
-    text with only one frequent word does not come before a message with a similar meaning.
+    Vectors were compared if a candidate has a similarity. The most similar text then gets VECTOR_SHARE, and one with
+    the similarity `lowest` gets nothing. New texts have no vectors yet, nor have those of a user without a chat. Their
+    words count at least half, and the more of the query they have, the more: all of its terms count fully. So a text
+    with only one frequent word does not come before one with a similar meaning.
 
     Args:
         terms: The terms of the query, each once.
@@ -187,7 +187,7 @@ def _divide(
     text: float, one: Candidate, shares: Mapping[str, float], rarity: Mapping[str, float], span: tuple[float, float]
 ) -> tuple[float, float]:
     """Return the parts of a score for the words and for the meaning; `text` is from 0 to 1."""
-    if one.spoken_in is None or one.similarity is None:
+    if one.similarity is None:
         return (1 - VECTOR_SHARE + VECTOR_SHARE * _find_coverage(shares, rarity)) * text, 0.0
     low, high = span
     near = (one.similarity - low) / (high - low) if high > low else 1.0

@@ -56,11 +56,11 @@ class ChatSearchIn(SearchIn):
 class Parts(BaseModel):
     """What a score is made of."""
 
-    vector: float = Field(description="How similar the meaning of a message is: at most 0.5, and 0 in the mode `text`.")
+    vector: float = Field(description="How similar the meaning of the text is: at most 0.5, and 0 in the mode `text`.")
     text: float = Field(
         description="The words of the query, and similar words: 1 for the result with the best words. In the mode "
-        "`hybrid` at most 0.5 for a message; other texts have no vectors and get up to 1, depending on how much of the "
-        "query they have."
+        "`hybrid` at most 0.5 for a text with a vector; one that has none yet gets up to 1, depending on how much of "
+        "the query it has."
     )
     importance: float = Field(description="What the importance adds, at most 0.05.")
     recency: float = Field(description="What its position in the chat adds: 0.03 at the end, less before.")
@@ -98,7 +98,7 @@ class SearchOut(BaseModel):
     """Search results."""
 
     mode: Literal["hybrid", "text"] = Field(
-        description="`hybrid`: words and, of messages, also the meaning was compared. `text`: only words were "
+        description="`hybrid`: words and meaning were compared. `text`: only words were "
         "compared, because no embedding model is configured, or it did not answer within 300 ms."
     )
     hits: list[HitOut] = Field(

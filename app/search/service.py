@@ -12,12 +12,13 @@ from app.kit.db import Connection
 from app.layers.documents import Document
 from app.layers.layer import Layer
 from app.passages.keys import list_wanted
+from app.passages.lookup import MOST_NEAREST, digest_text
 from app.passages.words import list_patterns
 from app.search.choice import Hit
-from app.search.known import MAX_LIKELY, Viewed, find_remembered, remember_texts
+from app.search.known import MAX_LIKELY, KnownTexts, Viewed, find_remembered, remember_texts
 from app.search.queries import QueryVector, Question, Texts, list_candidates
 from app.search.ranking import Candidate, Scored, find_similarities, rank
-from app.search.statements import MAX_MESSAGE_TOKENS, Statements, write_search
+from app.search.statements import MAX_MESSAGE_TOKENS, MAX_NEAR_TEXTS, Statements, write_search
 
 MOST_CHARS_INLINE = 8_000
 """More text than this is ranked in a thread: it would hold up other requests for some milliseconds."""
@@ -81,12 +82,12 @@ class Found(NamedTuple):
 
     Attributes:
         texts: Messages and texts of layers.
-        known: Texts that are remembered.
+        known: Texts that are remembered, each with its cosine; None if it has none.
 
     """
 
     texts: Texts
-    known: Sequence[Document] = ()
+    known: Sequence[tuple[Document, float | None]] = ()
 
 
 async def search(
@@ -110,7 +111,7 @@ async def find(
 ) -> Found:
     """Return the texts of a line that may have one of the terms or a similar word, for `rank_found`.
 
-    With `meaning`, messages with a similar meaning are returned, too. Messages of the history are not searched.
+    With `meaning`, texts with a similar meaning are returned, too. Messages of the history are not searched.
     `kinds_left_out` and `left_out` are kinds and sources that are not searched either, nor are messages with more than
     `most_tokens`. With `viewed`, texts that change rarely are remembered.
     """
@@ -127,6 +128,7 @@ async def find(
         left_out,
         min(most_tokens, MAX_MESSAGE_TOKENS),
         _kinds_remembered if viewed is not None and known is None else (),
+        viewed is not None,
     )
     used = statements_in_use(with_vectors=meaning is not None)
     statement = used.own_recall if line.only_chat else used.recall
@@ -140,12 +142,26 @@ async def find(
         texts = texts._replace(rows=[row for row, listed in zip(texts.rows, is_listed, strict=True) if not listed])
     else:
         texts = texts._replace(total=texts.total + len(known.texts))
-    return Found(texts, known.find_likely(terms, MAX_LIKELY, left_out=frozenset(left_out)))
+    return Found(texts, _choose_known(known, terms, texts.nearest, frozenset(left_out)))
+
+
+def _choose_known(
+    known: KnownTexts, terms: Sequence[str], nearest: Mapping[bytes, float], left_out: frozenset[str]
+) -> list[tuple[Document, float | None]]:
+    """Return the remembered texts with the most and the rarest terms, and those with the most similar meaning.
+
+    A text whose vector is not among the nearest is taken to be as near as the last of them.
+    """
+    chosen = known.find_likely(terms, MAX_LIKELY, left_out=left_out)
+    chosen += known.find_near(nearest, MAX_NEAR_TEXTS, left_out=left_out)
+    other = min(nearest.values()) if len(nearest) == MOST_NEAREST else None
+    by_source = {one.source: one for one in chosen}
+    return [(one, nearest.get(digest_text(one.text), other)) for one in by_source.values()]
 
 
 async def rank_found(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
     """Return what `find` found, best first. Long texts are ranked in a thread."""
-    chars = sum(len(row["text"]) for row in found.texts.rows) + sum(len(one.text) for one in found.known)
+    chars = sum(len(row["text"]) for row in found.texts.rows) + sum(len(one.text) for one, _ in found.known)
     if chars <= MOST_CHARS_INLINE:
         return _rank(found, line, terms)
     return await asyncio.to_thread(_rank, found, line, terms)
@@ -168,10 +184,11 @@ def _rank(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
         for source, (row, text) in texts.items()
     ]
     candidates += [
-        Candidate(one.source, one.text, one.importance, one.last_seq, line.place(one.last_seq)) for one in found.known
+        Candidate(one.source, one.text, one.importance, one.last_seq, line.place(one.last_seq), similarity=similarity)
+        for one, similarity in found.known
     ]
     ranked = rank(terms, candidates, total=found.texts.total, lowest=found.texts.lowest)
-    documents = {one.source: one for one in found.known} | {
+    documents = {one.source: one for one, _ in found.known} | {
         source: Document(source, text, row["first_seq"], row["last_seq"], row["category"])
         for source, (row, text) in texts.items()
     }

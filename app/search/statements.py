@@ -16,7 +16,9 @@ from app.passages.lookup import (
     write_messages,
     write_near_messages,
     write_nearest,
+    write_nearest_texts,
     write_similarity,
+    write_text_similarity,
 )
 
 MAX_MESSAGES = 1_000
@@ -37,6 +39,9 @@ MAX_CANDIDATES = 150
 MAX_NEAR = 100
 """How many messages are ranked because of their meaning, whatever their words: the nearest ones."""
 
+MAX_NEAR_TEXTS = 50
+"""The same for the texts of the layers."""
+
 MAX_LOOKED_UP = 300
 """The same for a person's search, which answers with up to 100 results."""
 
@@ -56,10 +61,11 @@ _MESSAGES = """
         m.importance::float8, m.role, m.name, m.digest, m.likelihood, {similarity}
     FROM ({messages}) AS m"""
 
-# A text that may have a word is compared with the patterns. A message that the index has found, by its words or by its
-# meaning, is not: if it has a word but is not in the index of words, it is among the texts a second time. Letters
-# outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
-_LOWERED = """' ' || CASE WHEN {text}.likelihood IS NULL AND {text}.similarity IS NULL THEN CASE
+# The texts of layers are compared with the patterns, and the messages that are not in the index. A message that was
+# found by the index or by its meaning is not: if it has a word but is not in the index of words, it is among the texts
+# a second time. Letters outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
+_LOWERED = """' ' || CASE
+        WHEN {text}.role IS NULL OR ({text}.likelihood IS NULL AND {text}.similarity IS NULL) THEN CASE
             WHEN octet_length({text}.text) = length({text}.text) THEN lower({text}.text)
             ELSE replace(replace(lower(normalize({text}.text, NFKC)), 'ß', 'ss'), 'ς', 'σ')
         END END"""
@@ -96,27 +102,36 @@ _LIKELY = """
         ) AS found ORDER BY likelihood DESC, last_seq DESC, number DESC LIMIT {most}
     )
     SELECT {columns}, role, name, {similarity}, total.texts, total.is_cut{more}
-    FROM total LEFT JOIN texts ON (number IN (SELECT number FROM likely)) {hashed}{or_near}{or_listed}{own}"""
+    FROM total LEFT JOIN texts ON (number IN (SELECT number FROM likely)) {hashed}{or_near}{or_listed}{own}
+    {nearest_texts}"""
 
 _OR_NEAR = """
         OR (texts.similarity IS NOT NULL AND (number IN (
-            SELECT number FROM texts WHERE similarity IS NOT NULL ORDER BY similarity DESC LIMIT {most})) {hashed})"""
+            SELECT number FROM texts WHERE role {of} AND similarity IS NOT NULL
+            ORDER BY similarity DESC LIMIT {most})) {hashed})"""
 
 _OR_FEW_NEAR = f"""
-            OR (count(similarity) < {ENOUGH} AND (SELECT count(*) FROM nearest) >= {MOST_NEAREST})"""  # noqa: S608 - of constants
+            OR (count(similarity) FILTER (WHERE role IS NOT NULL) < {ENOUGH}
+                AND (SELECT count(*) FROM nearest) >= {MOST_NEAREST})"""  # noqa: S608 - of constants
 
 _NO_SIMILARITY = "NULL::float8 AS similarity, NULL::float8 AS lowest"
 _SIMILARITY = "coalesce(texts.similarity, own.similarity) AS similarity, (SELECT lowest FROM nearest LIMIT 1) AS lowest"
+
+# For the texts that recall remembers: a row for each of the nearest texts of the layers, without the text.
+_NEAREST_TEXTS = """
+    UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, near.similarity,
+        (SELECT lowest FROM nearest LIMIT 1), total.texts, total.is_cut, near.digest
+    FROM total CROSS JOIN ({near}) AS near WHERE $15::boolean"""
 
 # A text is in the list once, although the scope of a user is seen from each of the user's chats, and a memory by each
 # of a chat's characters. Without a character, all characters' texts count. The time of sending is read only if
 # the search is limited by it, because it costs a lookup for each text; `list_sources` reads it for the results.
 _EVERYWHERE = """
     SELECT row_number() OVER () AS number, f.*, {lowered} AS lowered FROM (
-        (SELECT DISTINCT ON (place) {places}, d.*, NULL::text AS role, NULL::text AS name, NULL::bytea AS digest,
-            NULL::float8 AS likelihood, NULL::float8 AS similarity,
+        SELECT known.*, {similarity} FROM (SELECT DISTINCT ON (place) {places},
             CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
-                ELSE c.chat_key || d.source END AS place
+                ELSE c.chat_key || d.source END AS place,
+            d.*, NULL::text AS role, NULL::text AS name, NULL::bytea AS digest, NULL::float8 AS likelihood
         FROM chats c
         CROSS JOIN LATERAL (
             SELECT p.value ->> 'name' AS character, $2::timestamptz AS now, NULL::int AS before_seq
@@ -125,9 +140,9 @@ _EVERYWHERE = """
         ) AS q
         CROSS JOIN LATERAL ({documents}) AS d ({columns})
         WHERE {which}
-        ORDER BY place, d.last_seq DESC)
+        ORDER BY place, d.last_seq DESC) AS known{near}
         UNION ALL
-        SELECT {places}, d.*, NULL FROM chats c
+        SELECT {places}, NULL, d.* FROM chats c
         CROSS JOIN LATERAL ({messages}) AS d ({columns}, role, name, digest, likelihood, similarity)
         WHERE {which} AND ($4::text[] IS NULL OR 'message' = ANY ($4))
     ) AS f
@@ -172,7 +187,8 @@ def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
     """Return the statements of searches over the texts of these layers, and over messages.
 
     The parameter after the keys says whether the search is a deep one (`passages.lookup.MOST_DEEP`). With vectors, two
-    parameters follow, a vector and its model, and messages with a similar meaning are found, too.
+    parameters follow, a vector and its model, and texts with a similar meaning are found, too. `recall` then has one
+    more, which says whether the digests of the layers' nearest texts are returned as well.
     """
     recall = _write_recall(write_documents(layers, _is_recalled) or _NO_DOCUMENTS, with_vectors=with_vectors)
     everywhere = write_documents(layers, _is_looked_up) or _NO_DOCUMENTS
@@ -191,9 +207,12 @@ def _is_looked_up(kinds: str) -> str:
 
 
 def _write_recall(documents: str, *, with_vectors: bool) -> str:
+    places = _Places(8, 10, 12, with_vectors)
+    is_listed = _IS_LISTED.format(text="of_layers")
+    similarity, near = _write_near("of_layers", "c.chat_key", f"NOT {is_listed}", places)
     of_layers = f"""
-        SELECT {COLUMNS}, NULL::text, NULL::text, NULL::bytea, NULL::float8, NULL::float8
-        FROM ({documents}) AS of_layers"""  # noqa: S608
+        SELECT {COLUMNS}, NULL::text, NULL::text, NULL::bytea, NULL::float8, {similarity}
+        FROM ({documents}) AS of_layers{near}"""  # noqa: S608
     messages = _write_messages(_IS_RECALLED, MAX_MESSAGES, with_vectors=with_vectors)
     texts = _TEXTS.format(
         texts=f"{of_layers} UNION ALL {messages}",
@@ -202,11 +221,15 @@ def _write_recall(documents: str, *, with_vectors: bool) -> str:
         is_listed=_IS_LISTED.format(text="d"),
     )
     which = "c.chat_key = $1 AND c.line_id = $2"
-    places = _Places(8, 10, 12, with_vectors)
-    return _write_likely(texts, places, MAX_CANDIDATES, which=which, most_in_index=MOST_IN_INDEX, listed=True)
+    more = ", NULL::bytea AS near_digest" if with_vectors else ""
+    return _write_likely(
+        texts, places, MAX_CANDIDATES, which=which, most_in_index=MOST_IN_INDEX, more=more, listed=True
+    )
 
 
 def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int, *, with_vectors: bool) -> str:
+    places = _Places(9, keys, keys + 1, with_vectors)
+    similarity, near = _write_near("known", "known.chat_key", "true", places)
     texts = _EVERYWHERE.format(
         documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
         messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, with_vectors=with_vectors),
@@ -215,8 +238,9 @@ def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int,
         columns=COLUMNS,
         which=which,
         one_lookup_each=ONE_LOOKUP_EACH,
+        similarity=similarity,
+        near=near,
     )
-    places = _Places(9, keys, keys + 1, with_vectors)
     more = f", {_FOUND}"
     return _write_likely(texts, places, MAX_LOOKED_UP, which=which, most_in_index=most_in_index, more=more)
 
@@ -238,6 +262,22 @@ class _Places(NamedTuple):
     deep: int
     with_vectors: bool
 
+    @property
+    def given(self) -> tuple[str, str] | None:
+        """The parameters with the vector and its model; None without vectors."""
+        return (f"${self.deep + 1}", f"${self.deep + 2}") if self.with_vectors else None
+
+
+def _write_near(text: str, chat_key: str, condition: str, places: _Places) -> tuple[str, str]:
+    """Return the column with the similarity of the layers' texts `text`, and the join that it needs.
+
+    It is looked up for the texts for which `condition` is true.
+    """
+    if not (given := places.given):
+        return "NULL::float8 AS similarity", ""
+    looked_up = write_text_similarity(f"{text}.text", chat_key, condition, *given)
+    return "near.similarity", f" LEFT JOIN LATERAL ({looked_up}) AS near ON true"
+
 
 def _write_likely(
     texts: str, places: _Places, most: int, *, which: str, most_in_index: int, more: str = "", listed: bool = False
@@ -248,7 +288,7 @@ def _write_likely(
     `listed`, it also returns all texts of some kinds.
     """
     deep = f"${places.deep}"
-    given = (f"${places.deep + 1}", f"${places.deep + 2}") if places.with_vectors else None
+    given = places.given
     nearest = write_nearest(which, *given, deep) if given else ""
     own = f" LEFT JOIN LATERAL ({write_similarity('texts', *given)}) AS own ON true" if given else ""
     return _LIKELY.format(
@@ -266,7 +306,13 @@ def _write_likely(
         similarity=_SIMILARITY if given else _NO_SIMILARITY,
         own=own,
         hashed=WITH_HASH_TABLE,
-        or_near=_OR_NEAR.format(most=MAX_NEAR, hashed=WITH_HASH_TABLE) if given else "",
+        or_near="".join(
+            _OR_NEAR.format(of=of, most=most, hashed=WITH_HASH_TABLE)
+            for of, most in (("IS NOT NULL", MAX_NEAR), ("IS NULL", MAX_NEAR_TEXTS))
+        )
+        if given
+        else "",
+        nearest_texts=_NEAREST_TEXTS.format(near=write_nearest_texts("$1", *given)) if given and listed else "",
         unlisted=f" AND NOT {_IS_LISTED.format(text='t')}" if listed else "",
         or_listed=f" OR {_IS_LISTED.format(text='texts')}" if listed else "",
     )

@@ -24,6 +24,7 @@ from app.passages.progress import NAME, VECTORS
 LEFT_OUT: Mapping[str, str] = {
     "passages": "an index of texts that the vault contains",
     "scopes": "revisions and a cache of users and tenants",
+    "text_vectors": "an index of texts that the vault contains",
     "tool_calls": "a log, whose answers can contain what other chats taught; what the calls wrote is in the vault",
     "vectors": "an index of texts that the vault contains",
     "work": "due work, which an import schedules again",

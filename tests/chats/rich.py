@@ -109,7 +109,7 @@ async def _change_messages(api: httpx.AsyncClient) -> None:
     ok(await api.patch("/v1/chats/c/messages/m14", json={"hidden": True}), 200)
 
 
-WITHOUT_LINES = ["passages", "scopes", "statements", "tool_calls", "vectors"]
+WITHOUT_LINES = ["passages", "scopes", "statements", "text_vectors", "tool_calls", "vectors"]
 
 
 async def list_tables(database: Database) -> dict[str, str]:

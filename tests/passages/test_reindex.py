@@ -25,11 +25,12 @@ from app.registry import LAYERS
 from tests.background import settle
 from tests.commands.test_start import ROOM, refusal, said_by
 from tests.conftest import SETTLE_S, client_of, sqlalchemy_url
-from tests.passages.test_vectors_api import find_best, mean, rest
+from tests.meaning.asking import find_best, mean, rest
+from tests.memories.asking import write
 from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.scripted_model import Reply, Request, refuses
 from tests.search.finding import message
-from tests.talk import append, edit, put
+from tests.talk import append, edit, ok, put
 
 
 @dataclass(frozen=True)
@@ -112,13 +113,10 @@ class Stage:
             ctx = JobContext(database, self.clock, embedder=embedder)
             yield Service(api, Dispatcher(ctx, LAYERS, slots=4, poll_s=30))
 
-    async def count(self, model: ScriptedEmbeddings) -> int:
+    async def count(self, model: ScriptedEmbeddings, table: str = "vectors") -> int:
         """The number of a model's vectors."""
-        return int(
-            await self._fetch(
-                "SELECT count(*) FROM vectors JOIN embedding_models USING (model_id) WHERE name = $1", model
-            )
-        )
+        query = f"SELECT count(*) FROM {table} JOIN embedding_models USING (model_id) WHERE name = $1"
+        return int(await self._fetch(query, model))
 
     async def is_current(self, model: ScriptedEmbeddings) -> bool:
         return bool(await self._fetch("SELECT is_current FROM embedding_models WHERE name = $1", model))
@@ -227,8 +225,22 @@ async def test_messages_that_the_model_refuses_end_no_run(stage: Stage, clock: S
     async with stage.serve(stage.former) as service:
         await begin(service, clock)
         said = await stage.reindex(stage.coming)
-    assert "The model refused requests with 7 messages, which are found by their words only." in said
+    assert "The model refused requests with 7 texts, which are found by their words only." in said
     assert await stage.is_current(stage.coming)
+
+
+async def test_the_texts_of_layers_get_vectors_too(stage: Stage, clock: SteppedClock) -> None:
+    async with stage.serve(stage.former) as service:
+        await begin(service, clock)
+        for number in range(130):
+            await write(service.api, f"Mira has seen {number} ships.")
+        await stage.reindex(stage.coming)
+        assert await stage.count(stage.coming, "text_vectors") == 130
+        await stage.reindex(stage.coming)
+        assert await stage.count(stage.former, "text_vectors") == 0
+    async with stage.serve(stage.coming) as service:
+        best = ok(await service.api.post("/v1/chats/c/memories/search", json={"query": "7 ships"}), 200)["hits"][0]
+        assert (best["text"], best["parts"]["vector"]) == ("Mira has seen 7 ships.", pytest.approx(0.5))
 
 
 async def test_a_first_model_makes_the_vectors_of_earlier_chats(stage: Stage, clock: SteppedClock) -> None:

@@ -13,6 +13,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.layers.documents import Document
 from app.layers.recently_used import age_all
+from app.passages.lookup import digest_text
 from app.passages.words import split_words
 from app.search.known import MAX_AGE, KnownTexts, Viewed, find_remembered, remember_texts
 from app.search.ranking import LEAST_SIMILARITY, similarity
@@ -55,6 +56,14 @@ def test_the_rarest_words_decide() -> None:
     known = make("a lamp", "a lamp", "a lamp and a key", "a key", "a boat")
     assert sources(known.find_likely(["lamp", "key"], 2)) == ["memory:2", "memory:3"]
     assert sources(known.find_likely(["lamp"], 1, left_out=frozenset(["memory:2"]))) == ["memory:1"]
+
+
+def test_the_nearest_texts_are_found() -> None:
+    known = make("a lamp", "a boat", "a key")
+    near = {digest_text("a key"): 0.9, digest_text("a lamp"): 0.5, digest_text("an oar"): 0.7}
+    assert sources(known.find_near(near, 5)) == ["memory:2", "memory:0"]
+    assert sources(known.find_near(near, 1, left_out=frozenset(["memory:2"]))) == ["memory:0"]
+    assert known.find_near({}, 5) == []
 
 
 @pytest.mark.parametrize("moved", [0, MAX_AGE.total_seconds() + 1, -MAX_AGE.total_seconds() - 1])

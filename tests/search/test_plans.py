@@ -127,7 +127,7 @@ async def test_a_word_of_all_messages_reads_few(
     assert MOST_IN_INDEX <= count_read(plan, "messages") <= MOST_IN_INDEX + 64 + plan["Actual Rows"]
 
 
-@pytest.mark.parametrize(("name", "parameters"), [("recall", 14), ("of_chat", 14), ("of_user", 13)])
+@pytest.mark.parametrize(("name", "parameters"), [("recall", 15), ("of_chat", 14), ("of_user", 13)])
 async def test_the_vector_of_a_query_is_parsed_once(database: Database, name: str, parameters: int) -> None:
     statement = getattr(statements_in_use(with_vectors=True), name)
     given = ", ".join(["NULL"] * parameters)

@@ -187,6 +187,13 @@ def test_words_and_meaning_are_worth_the_same() -> None:
     assert (ranked["memory:1"]["text"], ranked["memory:1"]["vector"]) == (1, 0), "it has no vector"
 
 
+def test_a_memory_counts_by_its_meaning_too() -> None:
+    memory, other = Candidate("memory:1", "Light.", similarity=0.9), spoken(1, "A lamp.", 0.1)
+    ranked = {one.source: one.parts for one in rank(["lamp"], [memory, other], total=9, lowest=0.1)}
+    assert (ranked["memory:1"]["text"], ranked["memory:1"]["vector"]) == (0, VECTOR_SHARE)
+    assert ranked[other.source]["vector"] == 0
+
+
 def test_a_message_without_a_vector_yet_counts_by_its_words() -> None:
     fresh, noise = spoken(1, "The wifi code is Borealis.", None), spoken(3, "Our dog chewed my shoes.", 0.2)
     ranked = rank(["borealis", "code"], [noise, fresh], total=9, lowest=0.1)

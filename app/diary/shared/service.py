@@ -57,7 +57,7 @@ def note_shared(
         raise_scope_of(db_session, user_key, is_tenant=False)
 
 
-async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced) -> None:
+async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, **_: Any) -> None:
     """Raise the user's revision if the chat has shared diaries on any line."""
     for user_key in await queries.list_sharing_users(db_session, event.chat_key):
         raise_scope_of(db_session, user_key, is_tenant=False)

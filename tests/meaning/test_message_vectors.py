@@ -1,116 +1,17 @@
 """Messages are found by their meaning, as they stand on the line."""
 
-from collections.abc import AsyncIterator
-
 import httpx
 import pytest
 
 from app.dispatcher import Dispatcher
-from app.embeddings.client import EmbeddingClient
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from app.kit.ids import chat_key
-from app.kit.job_context import JobContext
-from app.kit.settings import Settings
-from app.local.running import Urls
-from app.main import create_app
-from app.registry import LAYERS
 from tests.background import settle
-from tests.conftest import SETTLE_S, client_of
 from tests.facts.asking import begin
-from tests.scripted_embeddings import ScriptedEmbeddings, embeds
-from tests.scripted_model import Reply, Request
+from tests.meaning.asking import CHAT, count_vectors, find_best, rest, search
+from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.search.finding import message
 from tests.talk import Json, add_swipe, append, context, cut_off, edit, ok, select_swipe, soft_delete
-
-CHAT = "/v1/chats/c"
-
-SUBJECTS = (("ship", "vessel", "ferry"), ("cat", "kitten", "purrs"), ("bread", "loaf", "oven"))
-"""Words that the scripted model gives the same meaning."""
-
-
-def mean(request: Request) -> Reply:
-    """A vector with the share of each subject, and of all other words."""
-    vectors = []
-    for text in request["input"]:
-        shares = [float(sum(word in text.lower() for word in words)) for words in SUBJECTS]
-        vectors.append([*shares, 0.2])
-    return embeds(vectors, tokens=1)
-
-
-@pytest.fixture
-async def model(database: Database) -> AsyncIterator[ScriptedEmbeddings]:
-    """The embedding model; the database knows no other one."""
-    async with database.raw() as connection:
-        await connection.execute("TRUNCATE embedding_models, vectors")
-    async with ScriptedEmbeddings(dimension=4) as server:
-        server.otherwise = mean
-        yield server
-    async with database.raw() as connection:
-        await connection.execute("TRUNCATE embedding_models, vectors")
-
-
-@pytest.fixture
-async def api(
-    database_url: str, servers: Urls, clock: SteppedClock, model: ScriptedEmbeddings, key: str
-) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of an application with this model."""
-    app = create_app(
-        Settings(
-            database_url=database_url,
-            redis_url=servers.redis_url,
-            settle_s=SETTLE_S,
-            embeddings_base_url=model.base_url,
-            embeddings_model="scripted",
-            _env_file=None,
-        ),
-        clock=clock,
-    )
-    async with client_of(app, key) as client:
-        yield client
-    state = app.state
-    for one in (state.rate_limiter, state.recall_memory, state.notifier, state.database):
-        await one.close()
-    await state.embedder.aclose()
-
-
-@pytest.fixture
-async def dispatcher(
-    database: Database, clock: SteppedClock, model: ScriptedEmbeddings, nothing_due: None
-) -> AsyncIterator[Dispatcher]:
-    """A worker's loop with this model."""
-    embedder = EmbeddingClient(model.base_url, "scripted", max_attempts=1)
-    yield Dispatcher(JobContext(database, clock, embedder=embedder), LAYERS, slots=8, poll_s=30)
-    await embedder.aclose()
-
-
-@pytest.fixture
-async def story(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
-    """Seven messages: m1 is about a ship, m2 about a cat, the others about nothing."""
-    await begin(api, memos={"enabled": False})
-    await append(api, [message(1, "The vessel leaves at noon."), message(2, "My kitten purrs."), *rest(3, 7)])
-    await settle(dispatcher, clock)
-
-
-def rest(first: int, last: int) -> list[Json]:
-    return [message(n, f"We talk on, day {n}.") for n in range(first, last + 1)]
-
-
-async def search(api: httpx.AsyncClient, query: str, **more: object) -> Json:
-    return ok(await api.post(f"{CHAT}/memories/search", json={"query": query, **more}), 200)
-
-
-async def find_best(api: httpx.AsyncClient, query: str) -> str:
-    """The best result of a search that compares meanings."""
-    answer = await search(api, query)
-    assert answer["mode"] == "hybrid"
-    return str(answer["hits"][0]["id"])
-
-
-async def count_vectors(database: Database, tenant: str, chat: str = "c") -> int:
-    async with database.raw() as connection:
-        query = "SELECT count(*) FROM vectors WHERE chat_key = $1"
-        return int(await connection.fetchval(query, chat_key(tenant, chat)))
 
 
 @pytest.mark.usefixtures("story")
