@@ -1,22 +1,24 @@
 """How fast a search is in a long chat, over all chats of a user, and beside the rows of other users.
 
-    python -m bench.search_scale --locomo locomo10.json [--others 100]
+    python -m bench.search_scale --locomo locomo10.json [--others 100] [--vectors with] [--appends]
 
 One chat of LONG messages is stored over HTTP, and the worker indexes it and gives it vectors. The other chats are
 copies of its rows, made by SQL: ten more of the same user, and `--others` chats of other users. The questions of LoCoMo
 are then asked over HTTP, one after the other, each with `limit` 10. Vectors are those of the local embedding model. A
 server in this process has computed those of the questions before and answers at once, so the times leave them out.
 
-Afterwards, a client appends to short chats, in turn while the worker is idle and while it puts an imported chat into
-the index of words.
+With `--appends`, a client appends to short chats instead, beside another one that appends 100 messages a second to a
+chat. In turn, the worker puts these into the index of words, and is stopped.
 """
 
 import argparse
 import asyncio
+import os
+import signal
 import socket
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -33,6 +35,8 @@ from app.kit.auth import DEFAULT_TENANT
 from app.kit.db import Connection
 from app.kit.ids import chat_key, user_key
 from app.kit.owners import CHAT_WIDE
+from app.local.leftovers import PidFile
+from app.local.stack import Stack
 from app.passages.keys import hash_keys, list_keys
 from bench.locomo import Conversation, add_locomo_option, read_locomo
 from bench.processes import say
@@ -47,6 +51,10 @@ _SEARCHES = 200
 _BATCH = 500
 _APPENDS = 600
 _PAUSE_S = 0.02
+_TURNS = 4
+_FEED = 2_000
+_FEED_BATCH = 20
+_FEED_RATE = 100
 
 
 class Vectors:
@@ -161,7 +169,7 @@ async def _store(client: httpx.AsyncClient, chat_id: str, said: Sequence[Any], c
 
 
 async def _measure_searches(
-    stack: Any, client: httpx.AsyncClient, conversations: Sequence[Conversation], vectors: Vectors | None, others: int
+    stack: Stack, client: httpx.AsyncClient, conversations: Sequence[Conversation], vectors: Vectors | None, others: int
 ) -> list[str]:
     said = [message for conversation in conversations for message in conversation.appendable()]
     questions = [question.text for conversation in conversations for question in conversation.questions]
@@ -190,43 +198,68 @@ async def _measure_searches(
     return rows
 
 
-async def _measure_appends(client: httpx.AsyncClient, conversations: Sequence[Conversation]) -> str:
-    """Append while the worker is idle and while it indexes, alternating, and return both."""
+async def _feed(client: httpx.AsyncClient, chat_id: str, said: Sequence[Any]) -> None:
+    """Append _FEED messages to a chat of its own, _FEED_RATE a second."""
+    (await client.put(f"/v1/chats/{chat_id}", json={"settings": SETTINGS})).raise_for_status()
+    begun = time.perf_counter()
+    for first in range(0, _FEED, _FEED_BATCH):
+        await asyncio.sleep(max(0.0, begun + first / _FEED_RATE - time.perf_counter()))
+        messages = [{**said[at % len(said)], "id": f"m{at}"} for at in range(first, first + _FEED_BATCH)]
+        (await client.post(f"/v1/chats/{chat_id}/messages", json={"messages": messages})).raise_for_status()
+
+
+async def _measure_appends(stack: Stack, client: httpx.AsyncClient, conversations: Sequence[Conversation]) -> str:
+    """Append beside a feed of other messages, while the worker indexes them and while it is stopped, in turn."""
     said = [message for conversation in conversations for message in conversation.appendable()]
     chats = [f"short{n}" for n in range(20)]
-    alone: list[float] = []
-    beside: list[float] = []
-    rate = 0.0
-    for turn in range(4):
-        alone += await time_appends(client, chats, said)
-        await _store(client, f"import{turn}", said, 5_000)
-        begun = time.perf_counter()
-        indexing = asyncio.create_task(until_indexed(client, f"/v1/chats/import{turn}"))
-        beside += await time_appends(client, chats, said)
-        await indexing
-        rate = 5_000 / (time.perf_counter() - begun)
-    one, other = quantiles(alone, n=20)[18], quantiles(beside, n=20)[18]
+    for chat in chats:
+        (await client.put(f"/v1/chats/{chat}", json={"settings": SETTINGS})).raise_for_status()
+    found = PidFile.of(stack.directory, "worker").find()
+    assert found is not None
+    worker = found[0].pid
+    times: dict[bool, list[float]] = {True: [], False: []}
+    for turn in range(_TURNS):
+        for is_stopped in (True, False):
+            feed = f"feed{turn}-{is_stopped}"
+            if is_stopped:
+                os.kill(worker, signal.SIGSTOP)
+            try:
+                feeding = asyncio.create_task(_feed(client, feed, said))
+                times[is_stopped] += await time_appends(client, chats, said)
+                await feeding
+            finally:
+                os.kill(worker, signal.SIGCONT)
+            for chat in (feed, *chats):
+                await until_indexed(client, f"/v1/chats/{chat}")
+    stopped, indexing = (quantiles(times[one], n=20)[18] for one in (True, False))
     return (
-        f"appends p95: {one:.1f} ms alone, {other:.1f} ms beside the index ({rate:.0f} messages/s), {other / one:.2f}"
+        f"appends p95 beside {_FEED_RATE} messages/s: {stopped:.1f} ms with a stopped worker, {indexing:.1f} ms while "
+        f"it puts them into the index, {indexing / stopped:.2f}"
     )
 
 
-async def run(path: Path, others: int, only: str | None = None) -> str:
-    """Measure everything, or only searches `with` or `without` vectors, and return the results as Markdown."""
+async def run(path: Path, others: int, *, with_vectors: Sequence[bool], appends: bool) -> str:
+    """Measure searches, with vectors and without, or appends, and return the results as Markdown."""
     conversations = list(read_locomo(path))
     lines = ["| | messages searched | of others | p50 | p95 |", "|---|--:|--:|--:|--:|"]
     vectors = Vectors()
     async with _listening(vectors) as url:
         model = {"MEMOBOOK_EMBEDDINGS_BASE_URL": url, "MEMOBOOK_EMBEDDINGS_MODEL": "all-MiniLM-L6-v2"}
-        for of in (vectors,) if only == "with" else (None,) if only == "without" else (None, vectors):
-            with tempfile.TemporaryDirectory() as directory:
-                async with serving(Path(directory), model if of else {}) as stack:
-                    headers = {"Authorization": f"Bearer {await make_key(stack)}"}
-                    async with httpx.AsyncClient(base_url=stack.url, headers=headers, timeout=600) as client:
-                        lines += await _measure_searches(stack, client, conversations, of, others)
-                        if of is None:
-                            lines.append(await _measure_appends(client, conversations))
+        for is_hybrid in with_vectors:
+            async with _serving(model if is_hybrid else {}) as (stack, client):
+                if appends:
+                    return await _measure_appends(stack, client, conversations)
+                lines += await _measure_searches(stack, client, conversations, vectors if is_hybrid else None, others)
     return "\n".join(lines)
+
+
+@asynccontextmanager
+async def _serving(environment: Mapping[str, str]) -> AsyncGenerator[tuple[Stack, httpx.AsyncClient]]:
+    with tempfile.TemporaryDirectory() as directory:
+        async with serving(Path(directory), environment) as stack:
+            headers = {"Authorization": f"Bearer {await make_key(stack)}"}
+            async with httpx.AsyncClient(base_url=stack.url, headers=headers, timeout=600) as client:
+                yield stack, client
 
 
 def main() -> None:
@@ -235,8 +268,10 @@ def main() -> None:
     add_locomo_option(parser)
     parser.add_argument("--others", type=int, default=100, help=f"chats of others, of {LONG:,} messages each")
     parser.add_argument("--vectors", choices=["with", "without"], help="measure only searches with, or without vectors")
+    parser.add_argument("--appends", action="store_true", help="measure appends beside the index of words")
     options = parser.parse_args()
-    say(asyncio.run(run(options.locomo, options.others, options.vectors)))
+    with_vectors = [False, True] if options.vectors is None else [options.vectors == "with"]
+    say(asyncio.run(run(options.locomo, options.others, with_vectors=with_vectors, appends=options.appends)))
 
 
 if __name__ == "__main__":
