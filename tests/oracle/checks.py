@@ -3,6 +3,7 @@
 import orjson
 
 from app.chats.hashes import content_digest, range_hash
+from app.passages.handlers import INDEX
 from tests.oracle.reference import Line, Memo, Message
 from tests.oracle.service import WORD, Snapshot
 from tests.talk import Json
@@ -135,8 +136,11 @@ def _actual_memo(item: Json) -> Json:
 
 
 def check_work(line: Line, snapshot: Snapshot) -> None:
-    """Check that exactly the memos that need a new text have work, and that no work failed with a bug."""
-    assert {memo_id: row["failed"] for memo_id, row in snapshot.work.items()} == {
+    """Check that exactly the memos that need a new text have work, and that no work failed with a bug.
+
+    A long chat can also have work for its index of words, which the reference does not describe.
+    """
+    assert {key: row["failed"] for key, row in snapshot.work.items() if key != INDEX} == {
         memo.id: memo.failed for memo in line.batches if line.needs_work(memo)
     }
     assert not [row["error"] for row in snapshot.work.values() if "unexpected" in (row["error"] or "")]
