@@ -45,7 +45,7 @@ def check_messages(line: Line, snapshot: Snapshot) -> None:
 
 
 def _actual_message(item: Json) -> Json:
-    names = ("seq", "id", "role", "kind", "content", "tokens", "swipes", "selected_swipe")
+    names = ("seq", "id", "role", "name", "kind", "content", "tokens", "swipes", "selected_swipe")
     marks = ("excluded", "pinned", "hidden_by", "edited", "memo_id")
     return {name: item[name] for name in (*names, *marks)}
 
@@ -56,6 +56,7 @@ def _expected_message(line: Line, message: Message) -> Json:
         "seq": message.seq,
         "id": message.id,
         "role": message.role,
+        "name": line.name_of(message),
         "kind": message.kind,
         "content": message.text,
         "tokens": message.tokens,

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from tests.oracle import checks
 from tests.oracle.answers import DECLINES, REFUSED, misbehave
-from tests.oracle.reference import NAMES, Line, Memo, Message
+from tests.oracle.reference import Line, Memo, Message
 from tests.oracle.reimport import (
     Wanted,
     divergence,
@@ -143,7 +143,7 @@ class Driver(RuleBasedStateMachine):
     def post_messages(self, given: list[Message], unnamed: set[str]) -> None:
         """Post messages, of which some may be known already; the service assigns the ids that are in `unnamed`."""
         body = [
-            as_posted(message) | ({"id": None} if message.id in unnamed and not message.is_call else {})
+            as_posted(self.line, message) | ({"id": None} if message.id in unnamed and not message.is_call else {})
             for message in given
         ]
         known = {message.id: message.seq for message in self.line.messages}
@@ -169,7 +169,7 @@ class Driver(RuleBasedStateMachine):
         """
         if message.text != message.first_text:
             (new,) = self.new_messages(["user"])
-            body = [as_posted(new), as_posted(message) | {"content": message.text}]
+            body = [as_posted(self.line, new), as_posted(self.line, message) | {"content": message.text}]
             problem = self.request("POST", f"{self.chat.path}/messages", 409, {"messages": body})
             (error,) = problem["errors"]
             assert (error["loc"], error["id"]) == (["body", "messages", 1, "id"], message.id)
@@ -192,7 +192,7 @@ class Driver(RuleBasedStateMachine):
             found = found or is_revived_by_text(self.line, wanted, index)
             without_id = {"id": None} if found and not named else {}
             swipes = {"swipes": entry.swipes, "selected_swipe": entry.swipes.index(entry.text)} if entry.swipes else {}
-            body.append(as_posted(message) | {"content": entry.text} | swipes | without_id)
+            body.append(as_posted(self.line, message) | {"content": entry.text} | swipes | without_id)
         self.chat.posted += deepcopy([entry.message for entry in wanted if not entry.known])
         answer = self.request("PUT", f"{self.chat.path}/messages", 200, {"messages": body})
         line, counts = reimport(self.line, wanted)
@@ -272,13 +272,13 @@ class Driver(RuleBasedStateMachine):
         return made
 
 
-def as_posted(message: Message) -> Json:
-    """Return the JSON of a message as it is posted the first time."""
+def as_posted(line: Line, message: Message) -> Json:
+    """Return the JSON of a message as it is posted to a line the first time."""
     call = {"id": f"call-{message.id}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     return {
         "id": message.id,
         "role": message.role,
-        "name": NAMES.get(message.role),
+        "name": line.name_to_send(message),
         "content": message.first_text,
         "kind": message.kind,
         "tool_calls": [call] if message.is_call else None,

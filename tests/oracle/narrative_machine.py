@@ -9,6 +9,7 @@ from tests.oracle.chat_machine import kind_lists, picks
 from tests.oracle.driver import Chat
 from tests.oracle.narrative_reference import NarrativeLine, NarrativeSettings
 from tests.oracle.reference import NAMES
+from tests.oracle.rename_rules import RenameRules
 from tests.oracle.service import Snapshot
 from tests.oracle.tool_rules import ToolRules
 
@@ -67,7 +68,7 @@ changes = st.one_of(
 )
 
 
-class NarrativeMachine(ToolRules):
+class NarrativeMachine(ToolRules, RenameRules):
     """Chats that narratives summarise, with the rules that change narratives.
 
     Attributes:
@@ -91,7 +92,8 @@ class NarrativeMachine(ToolRules):
         characters = [{"name": NAMES["assistant"], "persona": "A lighthouse keeper."}]
         body = {"settings": settings.to_json(), "characters": characters}
         line = self.request("PUT", "/chats/c", 201, body)["line"]
-        self.begin_on(NarrativeLine(line, settings), opening, made=made, frozen=frozen)
+        reference = NarrativeLine(line, settings, names=[NAMES["assistant"]])
+        self.begin_on(reference, opening, made=made, frozen=frozen)
 
     # --- the comparison ---
 

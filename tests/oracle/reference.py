@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from app.kit.tokens import count_tokens
 from tests.oracle.call_reference import Call, is_discarded, resolve
+from tests.oracle.name_reference import Naming
 from tests.oracle.session_reference import FIRST, Session, begins_session, truncate_sessions
 from tests.talk import Json
 
@@ -85,6 +86,7 @@ class Message:
 
     @property
     def name(self) -> str | None:
+        """The speaker's name, with which the message is hashed: a rename of the character does not change it."""
         return NAMES.get(self.role)
 
     @property
@@ -175,7 +177,7 @@ class Memo:
 
 
 @dataclass
-class Line:
+class Line(Naming):
     """A line of a chat. `anchor` is the anchor of the last snapshot of the service."""
 
     id: str
