@@ -216,11 +216,26 @@ def check_cut_after_append(line: Line, snapshot: Snapshot, *, may_go_back: bool)
     sent = len(line.sendable_from(snapshot.anchor))
     target = line.cut_target(snapshot.anchor) or 1
     if sent > line.settings.keep + line.settings.grow and target > snapshot.anchor:
-        assert line.cut_waits(snapshot.anchor, target)
+        assert line.cut_waits(snapshot.anchor, target) or _waits_for_parted_edge(line, snapshot, target)
     if sent >= line.settings.most and snapshot.anchor <= line.anchor and not may_go_back:
         assert not any(
             line.can_cut(message.seq, snapshot.anchor) for message in line.sendable_from(snapshot.anchor + 1)
         )
+
+
+def _waits_for_parted_edge(line: Line, snapshot: Snapshot, target: int) -> bool:
+    """Whether a cut still waits for an edge after `target` that now separates a tool call from its result.
+
+    The result came while the cut waited. The service decides again when the memo is made for which the cut waits.
+    """
+    edges = [memo.batch[1] + 1 for memo in line.batches if memo.batch]
+    return snapshot.row["cut_waits"] and any(
+        edge > target
+        and line.cut_waits(snapshot.anchor, edge)
+        and not line.can_cut(edge, snapshot.anchor)
+        and len(line.sendable_from(edge)) >= line.settings.keep
+        for edge in edges
+    )
 
 
 def check_settled(line: Line, snapshot: Snapshot) -> None:
