@@ -4,6 +4,7 @@ import orjson
 
 from app.chats.hashes import content_digest, range_hash
 from app.passages.handlers import INDEX
+from tests.oracle.misbehaviour import repeats_misbehaviour
 from tests.oracle.reference import Line, Memo, Message
 from tests.oracle.service import WORD, Snapshot
 from tests.talk import Json
@@ -98,6 +99,7 @@ def hash_of(line: Line, memo: Memo) -> bytes:
 
 def check_book(line: Line, snapshot: Snapshot) -> None:
     assert [_actual_memo(item) for item in snapshot.book] == _expected_book(line, snapshot.anchor)
+    assert not [item for item in snapshot.book if repeats_misbehaviour(item["text"])]
 
 
 def check_unchanged(line: Line, listed: list[Json], book: list[Json]) -> None:
@@ -249,7 +251,7 @@ def check_settled(line: Line, snapshot: Snapshot) -> None:
             assert row["source_hash"] == row["current_hash"]
             words = WORD.findall(" ".join(text for _, _, _, text in line.current_source(memo)))
             found = WORD.findall(memo.text)
-            assert set(found) <= set(words) if memo.quoted else found in ([], words)
+            assert set(found) <= set(words) if memo.partial else found in ([], words)
     sent = len(line.sendable_from(snapshot.anchor))
     if snapshot.row["cut_waits"] and sent > line.settings.keep + line.settings.grow:
         assert (line.cut_target(snapshot.anchor) or 1) <= snapshot.anchor

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis.stateful import RuleBasedStateMachine
 
 from tests.oracle import checks
-from tests.oracle.answers import DECLINES, REFUSED, misbehave
+from tests.oracle.answers import ANSWERS, GOOD, REFUSED, UNCERTAIN
 from tests.oracle.reference import Line, Memo, Message
 from tests.oracle.reimport import (
     Wanted,
@@ -19,17 +19,9 @@ from tests.oracle.reimport import (
     is_revived_by_text,
     reimport,
 )
-from tests.oracle.service import WORD, Service, Snapshot, echo_memo
-from tests.scripted_model import Step, refuses
+from tests.oracle.service import WORD, Service, Snapshot
+from tests.scripted_model import Step
 from tests.talk import Json
-
-ANSWERS: dict[str, Step] = {
-    "well": echo_memo,
-    "nothing": "NONE",
-    "rubbish": DECLINES,
-    "misbehaving": misbehave,
-    "refusal": refuses(503),
-}
 
 ROLES = {"thought": "assistant", "blank": "assistant", "call": "assistant", "result": "tool"}
 TEXTS: dict[str, Callable[[], str]] = {"blank": lambda: " ", "call": str}
@@ -231,12 +223,12 @@ class Driver(RuleBasedStateMachine):
             memo.text, memo.status = book[memo.id]["text"], book[memo.id]["status"]
             memo.by_person = memo.edited = memo.requested = memo.failed = False
             words = WORD.findall(" ".join(text for _, _, _, text in memo.made_from))
-            assert answer in ("well", "nothing", *REFUSED) or not memo.made_from
-            memo.quoted = answer in REFUSED  # after three refused answers, the memo quotes the messages
-            if memo.quoted:
+            assert answer in (*GOOD, "nothing", *REFUSED, *UNCERTAIN) or not memo.made_from
+            memo.partial = answer in (*REFUSED, *UNCERTAIN)
+            if memo.partial:
                 assert set(WORD.findall(memo.text)) <= set(words)
             else:
-                assert WORD.findall(memo.text) == (words if answer == "well" else [])
+                assert WORD.findall(memo.text) == (words if answer in GOOD else [])
             assert memo.status == ("ready" if memo.text else "empty")
         self.check(chat, may_advance=True, snapshot=snapshot)
 

@@ -15,6 +15,7 @@ from app.consolidation.answers import MAX_ITEMS
 from app.consolidation.generation import FULL_ITEMS, LEAST_DIVIDED_MESSAGES
 from app.kit.ids import chat_key
 from app.search.known import MAX_LIKELY
+from tests.oracle.answers import ANSWERS
 from tests.oracle.chat_machine import ChatMachine, kind_lists, picks
 from tests.oracle.decision_reference import Decisions
 from tests.oracle.driver import Chat
@@ -62,13 +63,7 @@ def word_memory(word: str) -> str:
     return f"{word} {hashlib.sha256(word.encode()).hexdigest()[:24]}"
 
 
-ANSWERS: Mapping[str, Step] = {
-    "well": learn,
-    "nothing": learn,
-    "rubbish": learn,
-    "misbehaving": learn,
-    "refusal": refuses(503),
-}
+LEARNT: Mapping[str, Step] = dict.fromkeys(ANSWERS, learn) | {"refusal": refuses(503)}
 
 
 @dataclass(frozen=True)
@@ -130,7 +125,7 @@ class LearningMachine(ChatMachine):
     """Chats that learn from their messages."""
 
     service: LearningService
-    model_answers = ANSWERS
+    model_answers = LEARNT
 
     def __init__(self) -> None:
         super().__init__()

@@ -17,6 +17,7 @@ from tests.oracle.context_cache import (
     shown_recap,
     valid_folds,
 )
+from tests.oracle.misbehaviour import repeats_misbehaviour
 from tests.oracle.narrative_reference import NarrativeLine
 from tests.oracle.service import WORD, Snapshot
 from tests.oracle.tables import DiaryEntry, Tables, Version
@@ -161,7 +162,10 @@ def check_stale_entries(line: NarrativeLine, tables: Tables, snapshot: Snapshot)
 
 
 def check_words(line: NarrativeLine, tables: Tables, *, complete: bool) -> None:
-    """Check that each valid generated version has exactly the words of its base and of its input, in this order."""
+    """Check that each valid generated version has exactly the words of its base and of its input, in this order.
+
+    No text has the words of an answer that had to be refused.
+    """
     for narrative in tables.narratives:
         for one in chains.valid_versions(chains.current_chain(tables.versions_of(narrative))):
             if one.by_person or one.deleted:
@@ -173,6 +177,9 @@ def check_words(line: NarrativeLine, tables: Tables, *, complete: bool) -> None:
         if scene.is_valid and not scene.by_person:
             words = chains.messages_words(line, scene.first_seq, scene.last_seq, scene.filters)
             _check_echoed(WORD.findall(scene.recap), words, complete=complete)
+    texts = [one.whole for one in tables.versions] + [entry.content for entry in tables.entries]
+    texts += [f"{scene.title}\n{scene.recap}" for scene in tables.scenes]
+    assert not list(filter(repeats_misbehaviour, texts))
 
 
 def check_context_words(line: NarrativeLine, tables: Tables, snapshot: Snapshot) -> None:

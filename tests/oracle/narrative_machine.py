@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from tests.oracle import checks, narrative_checks
-from tests.oracle.answers import ANSWERS, REFUSED
+from tests.oracle.answers import REFUSED, UNCERTAIN
 from tests.oracle.chat_machine import kind_lists, picks
 from tests.oracle.driver import Chat
 from tests.oracle.narrative_reference import NarrativeLine, NarrativeSettings
@@ -76,8 +76,6 @@ class NarrativeMachine(ToolRules, RenameRules):
 
     """
 
-    model_answers = ANSWERS
-
     def __init__(self) -> None:
         super().__init__()
         self.complete = True
@@ -120,12 +118,12 @@ class NarrativeMachine(ToolRules, RenameRules):
         line.anchor = snapshot.anchor
 
     def drain(self, answer: str, wait_s: float) -> None:
-        self.complete = self.complete and answer not in ("nothing", *REFUSED)
+        self.complete = self.complete and answer not in ("nothing", *REFUSED, *UNCERTAIN)
         super().drain(answer, wait_s)
 
     def learn_results(self, chat: Chat, answer: str, snapshot: Snapshot) -> None:
         line = self.narrative_line(chat)
-        if answer in REFUSED:
+        if answer in (*REFUSED, *UNCERTAIN):
             stale = narrative_checks.stale_entries(self.service.tables(chat.id, line.id))
             ended = [entry for entry in stale if f"entry:{entry.entry_id}" not in snapshot.work]
             line.unwritten |= {(entry.entry_id, entry.current_hash) for entry in ended}

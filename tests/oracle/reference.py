@@ -151,7 +151,8 @@ class Memo:
         edited: Whether a person's text replaced a generated one.
         requested: Whether a person has requested a new text.
         failed: Whether its work has failed for good, as read from the service.
-        quoted: Whether it was quoted, because the model's answers were refused.
+        partial: Whether it can lack words: it was quoted because the model's answers were refused, or a spoilt answer
+            was accepted.
 
     """
 
@@ -168,7 +169,7 @@ class Memo:
     deleted: bool = False
     requested: bool = False
     failed: bool = False
-    quoted: bool = False
+    partial: bool = False
 
     @property
     def sort_key(self) -> tuple[int, int]:
