@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.chats.settings import EffectiveSettings, GivenSettings
 from app.kit.validation_errors import FieldError
-from app.kit.wire import JsonObject, Name, NullAs, PathText, RequestModel, Text, TimeZone
+from app.kit.wire import NOT_BLANK_SCHEMA, JsonObject, Name, NotBlank, NullAs, PathText, RequestModel, Text, TimeZone
 
 MAX_PERSONA_CHARS = 100_000
-CharacterName = Annotated[PathText, Field(min_length=1, max_length=200)]
+CharacterName = Annotated[PathText, Field(min_length=1, max_length=200, json_schema_extra=NOT_BLANK_SCHEMA), NotBlank]
 
 CHARACTER_ID = "The character's id."
 ALIASES = "The character's former names, newest last; each of them still means the character."
@@ -98,7 +98,7 @@ class ChatPut(RequestModel):
     characters: Annotated[list[Character], Field(max_length=50)] | None = Field(
         None, description="The characters of the chat."
     )
-    user_name: Name | None = Field(
+    user_name: Annotated[Name, Field(json_schema_extra=NOT_BLANK_SCHEMA), NotBlank] | None = Field(
         None, description="The user's name in the story: the speaker of user messages that have no name of their own."
     )
     user_persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS)] | None = Field(

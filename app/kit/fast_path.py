@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.kit.patterns import word_pattern
 from app.kit.validation_errors import MAX_EXPLAINED_ERRORS, TOO_MANY_ERRORS
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -107,7 +108,7 @@ def read_path(request: Request, name: str, pattern: str) -> str:
     """Return the path parameter `name`. Raises RequestValidationError if it does not match `pattern`."""
     value = str(request.path_params[name])
     if not re.fullmatch(pattern, value):
-        raise _error_at(("path", name), f"must have the form {pattern}")
+        raise _error_at(("path", name), word_pattern(pattern))
     return value
 
 

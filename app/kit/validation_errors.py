@@ -6,8 +6,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from app.kit.patterns import word_pattern
+
 _SHOULD = re.compile(r"^(Value error, |[A-Z][a-z]+ should )")
-_NOT_BLANK = r"\S"
 COMING = frozenset({"cards", "lorebooks"})
 """Names in settings that belong to layers which this version does not have yet."""
 
@@ -50,10 +51,10 @@ def word_error(found: Mapping[str, Any]) -> str:
             return "is required"
         case "extra_forbidden":
             return _word_unknown(found["loc"])
-        case "string_pattern_mismatch" if limits["pattern"] == _NOT_BLANK:
-            return "must not be only white space"
         case "string_pattern_mismatch":
-            return f"must have the form {limits['pattern']}"
+            return word_pattern(limits["pattern"])
+        case "datetime_type" | "datetime_parsing" | "datetime_from_date_parsing" | "timezone_aware":
+            return "must be a time with its time zone as in RFC 3339, such as 2026-05-28T18:30:00Z"
         case "string_too_short" | "too_short" if limits["min_length"] == 1:
             return "must not be empty"
         case "string_too_short" | "too_short":

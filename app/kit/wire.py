@@ -1,4 +1,4 @@
-"""Types of requests and responses: chat ids, valid text, bounded JSON objects, time zones, fast JSON responses."""
+"""Types of requests and responses: valid text, bounded JSON objects, time zones, fast JSON responses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,15 +10,20 @@ from zoneinfo import available_timezones
 
 import orjson
 from fastapi import Response
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic.config import JsonDict
 from pydantic_core import core_schema
 
 from app.kit.validation_errors import FieldError
-
-CHAT_ID_PATTERN = (
-    r"^([A-Za-z0-9_:@-][A-Za-z0-9._:@-]{0,199}|\.[A-Za-z0-9_:@-][A-Za-z0-9._:@-]{0,198}|\.\.[A-Za-z0-9._:@-]{1,198})$"
-)
-"""A chat id: 1–200 characters, but not `.` or `..`, which clients remove from a URL."""
 
 MAX_METADATA_BYTES = 16 * 1024
 MAX_CONTENT_CHARS = 100_000
@@ -73,6 +78,16 @@ def _json_object(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+STORED = {"stored": True}
+"""The validation context of values that a chat had already, as in an import. An older release accepted more names."""
+
+
+def _not_blank(text: str, info: ValidationInfo) -> str:
+    if not text.strip() and info.context is not STORED:
+        raise ValueError("must not be only white space")
+    return text
+
+
 def _known_zone(name: str) -> str:
     if name not in _ZONES:
         raise ValueError("is not a time zone of the IANA database; use a name such as Europe/Berlin")
@@ -97,6 +112,11 @@ UtcDatetime = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_json_object)]
 TimeZone = Annotated[str, AfterValidator(_known_zone)]
 Name = Annotated[Text, Field(min_length=1, max_length=200)]
+NotBlank = AfterValidator(_not_blank)
+"""Refuses text that is only white space, except in the context STORED."""
+
+NOT_BLANK_SCHEMA: JsonDict = {"pattern": r"\S"}
+"""The same rule in the OpenAPI document."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,10 @@ MAX_DECLINED = 2
 MAX_REFUSED = 3
 """After this many refused answers of any kind, the model is not asked again."""
 
-_ADDED_TEMPERATURE = 0.3
+_ADDED_TEMPERATURE = 0.5
 _LEAST_LAST_TEMPERATURE = 0.7
+_MOST_LAST_TEMPERATURE = 1.0
+"""The highest temperature that all servers accept. A higher one is only sent if the deployment sets it."""
 
 BuildRequest = Callable[[int], list[ChatMessage]]
 """budget_tokens → the messages of a request, which have at most `budget_tokens` in total. Raises DoesNotFit."""
@@ -99,10 +101,14 @@ class Inquiry:
             raise NoUsableAnswer(self.refusals[-1].reason, transient=False)
 
     def temperature(self, usual: float) -> float:
-        """Return the temperature of the next request: `usual`, or a higher one for the last request."""
+        """Return the temperature of the next request: `usual`, or a higher one for the last request.
+
+        The model that has given two refused answers would give a similar one again. A `usual` of 1 or more stays.
+        """
         if len(self.refusals) < MAX_REFUSED - 1:
             return usual
-        return max(usual + _ADDED_TEMPERATURE, _LEAST_LAST_TEMPERATURE)
+        raised = max(usual + _ADDED_TEMPERATURE, _LEAST_LAST_TEMPERATURE)
+        return max(usual, min(raised, _MOST_LAST_TEMPERATURE))
 
     def accept(self) -> None:
         """Note that the last answer was usable."""
@@ -137,8 +143,7 @@ async def ask_model(
         material: The texts that the answer is made from.
         answer_tokens: The maximum length of the answer, unless the deployment sets another. The request may use the
             rest of the model's context.
-        temperature: The usual sampling temperature, unless the deployment sets one, which then holds for all requests;
-            0 selects the most probable words.
+        temperature: The usual sampling temperature, unless the deployment sets one; 0 selects the most probable words.
 
     Raises NoUsableAnswer if the model has declined twice or three answers were refused, also in earlier attempts of the
     same work item; ModelError if the model gives no answer or the lease of the work item is lost; DoesNotFit if the
@@ -147,14 +152,13 @@ async def ask_model(
     """
     settings = inquiry.model.settings
     answer_tokens = answer_tokens if settings.max_tokens is None else settings.max_tokens
+    usual = temperature if settings.temperature is None else settings.temperature
     while True:
         inquiry.check()
         request = _build(build, inquiry.model.context_tokens - answer_tokens, inquiry.complaint)
         try:
             answer = await inquiry.model.complete(
-                request,
-                max_tokens=answer_tokens,
-                temperature=inquiry.temperature(temperature) if settings.temperature is None else settings.temperature,
+                request, max_tokens=answer_tokens, temperature=inquiry.temperature(usual)
             )
             # In a thread: a long answer, or loading the data that identifies languages, would block the event loop.
             value = await asyncio.to_thread(_judge, answer, request, profile, material, inquiry.refusals)

@@ -20,6 +20,7 @@ from app.chats.renaming import rename
 from app.chats.schemas import ChatPut
 from app.chats.service import put_chat
 from app.kit.db import Database, DbSession
+from app.kit.wire import STORED
 from app.messages.importing import Marked, SourceRow, add_sources, append_marked
 from app.messages.service import make_messages
 from app.transfer.errors import InvalidFile
@@ -129,7 +130,7 @@ def _examine(file: BinaryIO, form: LineFormat) -> _Outline:
             speakers.setdefault(name)
     if "characters" not in chat and speakers:
         chat["characters"] = [{"name": name} for name in speakers]
-    return _Outline(check_fields(1, lambda: ChatPut.model_validate(chat)), header.source)
+    return _Outline(check_fields(1, lambda: ChatPut.model_validate(chat, context=STORED)), header.source)
 
 
 def _read_header(file: BinaryIO, form: LineFormat) -> FileHeader:

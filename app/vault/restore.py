@@ -27,7 +27,7 @@ from app.kit.db import DbSession, defer
 from app.kit.ids import tenant_key, user_key
 from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.kit.validation_errors import word_error
-from app.kit.wire import UtcDatetime
+from app.kit.wire import STORED, UtcDatetime
 from app.kit.work_queue import WorkScheduled
 from app.knowledge.cache import note_change
 from app.knowledge.service import MAX_KEYS
@@ -234,7 +234,7 @@ def _check_fields(row: Row) -> None:
             for one in characters
         ]
     try:
-        ChatPut.model_validate(given)
+        ChatPut.model_validate(given, context=STORED)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])

@@ -4,7 +4,14 @@ import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from app.chats.settings import schema
+from app.kit.patterns import CHAT_ID_PATTERN
 from app.kit.validation_errors import COMING, FieldError, error_location, word_error
+from app.kit.wire import UtcDatetime
+
+CHAT_ID_WORDS = (
+    "must have 1 to 200 characters, each a letter from A to Z, a digit or one of . _ : @ -, and must not be . or .."
+)
+TIME_WORDS = "must be a time with its time zone as in RFC 3339, such as 2026-05-28T18:30:00Z"
 
 
 class Form(BaseModel):
@@ -17,6 +24,8 @@ class Form(BaseModel):
     kind: Literal["a", "b"] = "a"
     checked: Annotated[str, AfterValidator(str), Field(min_length=2, max_length=4)] = "xx"
     number: Annotated[int, Field(ge=1)] = 1
+    chat_id: Annotated[str, Field(pattern=CHAT_ID_PATTERN)] = "c"
+    sent_at: UtcDatetime | None = None
 
     @field_validator("number")
     @classmethod
@@ -47,6 +56,10 @@ def errors_of(**given: Any) -> list[Any]:
         ({"kind": "c"}, "must be 'a' or 'b'"),
         ({"checked": "12345"}, "must have at most 4 characters"),
         ({"checked": "1"}, "must have at least 2 characters"),
+        ({"chat_id": "bad id"}, CHAT_ID_WORDS),
+        ({"sent_at": "yesterday"}, TIME_WORDS),
+        ({"sent_at": "2026-05-28T18:30:00"}, TIME_WORDS),
+        ({"sent_at": []}, TIME_WORDS),
         ({"number": 0}, "must be greater than or equal to 1"),
         ({"number": 7}, "must not be 7"),
         ({"nmuber": 1}, "is not a known field"),

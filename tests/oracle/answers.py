@@ -4,8 +4,9 @@ import re
 import zlib
 from collections.abc import Callable
 
+from tests.oracle.misbehaviour import SPOILINGS, WRAPPINGS, misbehaviours
 from tests.oracle.service import WORD, echo_memo
-from tests.scripted_model import Request, Step, refuses
+from tests.scripted_model import Reply, Request, Step, refuses
 
 DECLINES = "I'm sorry, but I can't help with that request."
 """An answer that is refused; after two of these a layer quotes the messages."""
@@ -13,27 +14,34 @@ DECLINES = "I'm sorry, but I can't help with that request."
 REFUSED = ("rubbish", "misbehaving")
 """The names of the answers that are always refused."""
 
+GOOD = ("well", "wrapped")
+"""The names of the answers that repeat all words of their prompt."""
 
-MISBEHAVIOURS = (
-    '*She takes your hand.* "Then stay with me tonight," I say, and you let me hold you until the rain has passed.',
-    "They spoke of the sea and of it all. They spoke of the sea and of it all. They spoke of the sea and of it all.",
-    "Mira: *looks up slowly* You came back.\nKai: Of course. Did you doubt it?",
-    "It seems that the messages are missing. Could you please provide the messages to summarize?",
-)
-"""Answers that are refused for different faults: a story, a repeated line, a script, a request for material."""
+UNCERTAIN = ("spoilt",)
+"""The names of the answers that are refused or accepted; those that are accepted can lack words."""
 
 
 def misbehave(request: Request) -> str:
-    """Return one of the misbehaviours. The next request names the fault, so it mostly gets another one."""
-    content = str(request["messages"][-1]["content"])
-    return MISBEHAVIOURS[zlib.crc32(content.encode()) % len(MISBEHAVIOURS)]
+    """Return an answer that is refused. The next request names the fault, so it mostly gets another one."""
+    kinds = misbehaviours(_find_prompt(request))
+    number, kind = divmod(_number_of(request), len(kinds))
+    return kinds[kind][number % len(kinds[kind])]
+
+
+def wrap(request: Request) -> str:
+    """Return the answer of `echo` in another form."""
+    return WRAPPINGS[_number_of(request) % len(WRAPPINGS)](_find_prompt(request), echo(request))
+
+
+def spoil(request: Request) -> str | Reply:
+    """Return the answer of `echo` with a fault."""
+    return SPOILINGS[_number_of(request) % len(SPOILINGS)](echo(request))
 
 
 def echo(request: Request) -> str:
     """Return the answer to any prompt of the service: the words of the former text, then the new words."""
-    content = str(request["messages"][-1]["content"])
-    answer = next((answer for mark, answer in _BY_MARK.items() if mark in content), None)
-    return answer(content) if answer else echo_memo(request)
+    answer = _ECHOES.get(_find_prompt(request))
+    return answer(_content(request)) if answer else echo_memo(request)
 
 
 def _echo_summary(content: str) -> str:
@@ -65,23 +73,48 @@ def _choose_break(content: str) -> str:
     return f'{{"break_at": {chosen}, "reason": "They leave."}}'
 
 
-_BY_MARK: dict[str, Callable[[str], str]] = {
-    "Possible answers:": _choose_break,
-    "write the whole summary anew": _echo_summary,
-    "write title, outcomes": _echo_scene,
-    "write the whole recap anew": _echo_recap,
-    "older part of your diary anew": _echo_diary,
-    "write your entry": _echo_entry,
+_ECHOES: dict[str, Callable[[str], str]] = {
+    "break": _choose_break,
+    "summary": _echo_summary,
+    "scene_recap": _echo_scene,
+    "recap": _echo_recap,
+    "diary": _echo_diary,
+    "diary_entry": _echo_entry,
 }
-"""The answer to each kind of prompt, by a text that only this prompt contains."""
+
+_MARKS = {
+    "Possible answers:": "break",
+    "write the whole summary anew": "summary",
+    "write title, outcomes": "scene_recap",
+    "write the whole recap anew": "recap",
+    "older part of your diary anew": "diary",
+    "write your entry": "diary_entry",
+}
+"""Each prompt but that of memos, by a text that only this prompt contains."""
 
 ANSWERS: dict[str, Step] = {
     "well": echo,
+    "wrapped": wrap,
+    "spoilt": spoil,
     "nothing": "NONE",
     "rubbish": DECLINES,
     "misbehaving": misbehave,
     "refusal": refuses(503),
 }
+
+
+def _content(request: Request) -> str:
+    return str(request["messages"][-1]["content"])
+
+
+def _find_prompt(request: Request) -> str:
+    content = _content(request)
+    return next((prompt for mark, prompt in _MARKS.items() if mark in content), "memo")
+
+
+def _number_of(request: Request) -> int:
+    """Return a number that depends on the request alone."""
+    return zlib.crc32(_content(request).encode())
 
 
 def _words(content: str, *sections: str) -> str:

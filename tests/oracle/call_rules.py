@@ -74,9 +74,10 @@ class CallRules(ChatMachine):
 
     def check_statuses(self, chat: Chat) -> None:
         """Compare the calls of a chat with the reference."""
-        line = chat.line
-        assert [(item["id"], item["status"], item["message_id"], item["at_seq"]) for item in self.list_calls(chat)] == [
+        line, names = chat.line, ("character", "id", "status", "message_id", "at_seq")
+        assert [tuple(item[name] for name in names) for item in self.list_calls(chat)] == [
             (
+                line.character,
                 call.id,
                 "open" if call.is_open else "shown" if call.matches(line) else "hidden",
                 call.bound[0] if call.bound else call.named[0],

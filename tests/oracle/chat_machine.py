@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
+from tests.oracle.answers import ANSWERS
 from tests.oracle.call_reference import bind_text
-from tests.oracle.driver import ANSWERS, Chat, Checkpoint, Driver
+from tests.oracle.driver import Chat, Checkpoint, Driver
 from tests.oracle.reference import Line
 from tests.oracle.reimport import Wanted
 from tests.oracle.service import Snapshot

@@ -10,7 +10,6 @@ from tests.oracle.service import WORD
 from tests.oracle.tables import DiaryEntry, Scene, Tables, Version
 from tests.talk import Json
 
-CHARACTER = "Kai"
 RECENT_LINES = 20
 
 
@@ -34,10 +33,10 @@ def compact(value: Any) -> Any:
     return {name: inner for name, inner in kept.items() if inner}
 
 
-def cached_words(tables: Tables) -> dict[str, list[str]]:
+def cached_words(line: NarrativeLine, tables: Tables) -> dict[str, list[str]]:
     """Return the unique words of each text in the context cache."""
     cache = tables.context_cache
-    diary = cache.get("diary", {}).get("characters", {}).get(CHARACTER, {})
+    diary = cache.get("diary", {}).get("characters", {}).get(line.character, {})
     return {
         "summary": WORD.findall(cache.get("summary", {}).get("text", "")),
         "recap": WORD.findall(cache.get("scenes", {}).get("text", "")),

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis.stateful import RuleBasedStateMachine
 
 from tests.oracle import checks
-from tests.oracle.answers import DECLINES, REFUSED, misbehave
-from tests.oracle.reference import NAMES, Line, Memo, Message
+from tests.oracle.answers import ANSWERS, GOOD, REFUSED, UNCERTAIN
+from tests.oracle.reference import Line, Memo, Message
 from tests.oracle.reimport import (
     Wanted,
     divergence,
@@ -19,17 +19,9 @@ from tests.oracle.reimport import (
     is_revived_by_text,
     reimport,
 )
-from tests.oracle.service import WORD, Service, Snapshot, echo_memo
-from tests.scripted_model import Step, refuses
+from tests.oracle.service import WORD, Service, Snapshot
+from tests.scripted_model import Step
 from tests.talk import Json
-
-ANSWERS: dict[str, Step] = {
-    "well": echo_memo,
-    "nothing": "NONE",
-    "rubbish": DECLINES,
-    "misbehaving": misbehave,
-    "refusal": refuses(503),
-}
 
 ROLES = {"thought": "assistant", "blank": "assistant", "call": "assistant", "result": "tool"}
 TEXTS: dict[str, Callable[[], str]] = {"blank": lambda: " ", "call": str}
@@ -143,7 +135,7 @@ class Driver(RuleBasedStateMachine):
     def post_messages(self, given: list[Message], unnamed: set[str]) -> None:
         """Post messages, of which some may be known already; the service assigns the ids that are in `unnamed`."""
         body = [
-            as_posted(message) | ({"id": None} if message.id in unnamed and not message.is_call else {})
+            as_posted(self.line, message) | ({"id": None} if message.id in unnamed and not message.is_call else {})
             for message in given
         ]
         known = {message.id: message.seq for message in self.line.messages}
@@ -169,7 +161,7 @@ class Driver(RuleBasedStateMachine):
         """
         if message.text != message.first_text:
             (new,) = self.new_messages(["user"])
-            body = [as_posted(new), as_posted(message) | {"content": message.text}]
+            body = [as_posted(self.line, new), as_posted(self.line, message) | {"content": message.text}]
             problem = self.request("POST", f"{self.chat.path}/messages", 409, {"messages": body})
             (error,) = problem["errors"]
             assert (error["loc"], error["id"]) == (["body", "messages", 1, "id"], message.id)
@@ -192,7 +184,7 @@ class Driver(RuleBasedStateMachine):
             found = found or is_revived_by_text(self.line, wanted, index)
             without_id = {"id": None} if found and not named else {}
             swipes = {"swipes": entry.swipes, "selected_swipe": entry.swipes.index(entry.text)} if entry.swipes else {}
-            body.append(as_posted(message) | {"content": entry.text} | swipes | without_id)
+            body.append(as_posted(self.line, message) | {"content": entry.text} | swipes | without_id)
         self.chat.posted += deepcopy([entry.message for entry in wanted if not entry.known])
         answer = self.request("PUT", f"{self.chat.path}/messages", 200, {"messages": body})
         line, counts = reimport(self.line, wanted)
@@ -231,12 +223,12 @@ class Driver(RuleBasedStateMachine):
             memo.text, memo.status = book[memo.id]["text"], book[memo.id]["status"]
             memo.by_person = memo.edited = memo.requested = memo.failed = False
             words = WORD.findall(" ".join(text for _, _, _, text in memo.made_from))
-            assert answer in ("well", "nothing", *REFUSED) or not memo.made_from
-            memo.quoted = answer in REFUSED  # after three refused answers, the memo quotes the messages
-            if memo.quoted:
+            assert answer in (*GOOD, "nothing", *REFUSED, *UNCERTAIN) or not memo.made_from
+            memo.partial = answer in (*REFUSED, *UNCERTAIN)
+            if memo.partial:
                 assert set(WORD.findall(memo.text)) <= set(words)
             else:
-                assert WORD.findall(memo.text) == (words if answer == "well" else [])
+                assert WORD.findall(memo.text) == (words if answer in GOOD else [])
             assert memo.status == ("ready" if memo.text else "empty")
         self.check(chat, may_advance=True, snapshot=snapshot)
 
@@ -272,13 +264,13 @@ class Driver(RuleBasedStateMachine):
         return made
 
 
-def as_posted(message: Message) -> Json:
-    """Return the JSON of a message as it is posted the first time."""
+def as_posted(line: Line, message: Message) -> Json:
+    """Return the JSON of a message as it is posted to a line the first time."""
     call = {"id": f"call-{message.id}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     return {
         "id": message.id,
         "role": message.role,
-        "name": NAMES.get(message.role),
+        "name": line.name_to_send(message),
         "content": message.first_text,
         "kind": message.kind,
         "tool_calls": [call] if message.is_call else None,

@@ -79,7 +79,7 @@ class KnowledgeMachine(CallRules):
     def create(self, chat_id: str, scope: str) -> Line:
         settings = replace(SETTINGS, learn_scope=scope)
         body = {"user_id": USER, "characters": [{"name": CHARACTER}], "settings": settings.to_json()}
-        return Line(self.request("PUT", f"/chats/{chat_id}", 201, body)["line"], settings)
+        return Line(self.request("PUT", f"/chats/{chat_id}", 201, body)["line"], settings, names=[CHARACTER])
 
     # --- the tools ---
 

@@ -15,6 +15,7 @@ from app.consolidation.answers import MAX_ITEMS
 from app.consolidation.generation import FULL_ITEMS, LEAST_DIVIDED_MESSAGES
 from app.kit.ids import chat_key
 from app.search.known import MAX_LIKELY
+from tests.oracle.answers import ANSWERS
 from tests.oracle.chat_machine import ChatMachine, kind_lists, picks
 from tests.oracle.decision_reference import Decisions
 from tests.oracle.driver import Chat
@@ -62,22 +63,15 @@ def word_memory(word: str) -> str:
     return f"{word} {hashlib.sha256(word.encode()).hexdigest()[:24]}"
 
 
-ANSWERS: Mapping[str, Step] = {
-    "well": learn,
-    "nothing": learn,
-    "rubbish": learn,
-    "misbehaving": learn,
-    "refusal": refuses(503),
-}
+LEARNT: Mapping[str, Step] = dict.fromkeys(ANSWERS, learn) | {"refusal": refuses(503)}
 
 
 @dataclass(frozen=True)
 class LearningSettings(Settings):
-    """Settings of a chat that learns after `turns` turns; `names` are all names that its character has and had."""
+    """Settings of a chat that learns after `turns` turns."""
 
     turns: int
     scope: str
-    names: frozenset[str] = frozenset([NAMES["assistant"]])
 
     def to_json(self) -> Json:
         """Return the settings as a request sends them."""
@@ -131,7 +125,7 @@ class LearningMachine(ChatMachine):
     """Chats that learn from their messages."""
 
     service: LearningService
-    model_answers = ANSWERS
+    model_answers = LEARNT
 
     def __init__(self) -> None:
         super().__init__()
@@ -152,7 +146,7 @@ class LearningMachine(ChatMachine):
         body = {"user_id": USERS[0], "characters": [{"name": NAMES["assistant"]}], "settings": settings.to_json()}
         self.users["c"], self.decisions["c"] = [USERS[0]], Decisions()
         line = self.request("PUT", "/chats/c", 201, body)["line"]
-        self.begin_on(Line(line, settings), opening, made=made, frozen=frozen)
+        self.begin_on(Line(line, settings, names=[NAMES["assistant"]]), opening, made=made, frozen=frozen)
 
     @rule(turns=st.sampled_from([1, 2, 5]))
     def change_turns(self, turns: int) -> None:
@@ -168,10 +162,8 @@ class LearningMachine(ChatMachine):
     @rule(name=st.sampled_from([NAMES["assistant"], "Ilse", "Noor"]))
     def rename(self, name: str) -> None:
         """Rename the character, maybe back to a name that it had."""
-        settings = self.settings_of(self.chat)
-        former = self.request("GET", self.chat.path, 200)["characters"][0]["name"]
-        self.request("POST", f"{self.chat.path}/characters/{former}/rename", 200, {"name": name})
-        self.line.settings = replace(settings, names=settings.names | {name})
+        self.request("POST", f"{self.chat.path}/characters/{self.line.character}/rename", 200, {"name": name})
+        self.line.rename(name)
 
     @rule(user=st.sampled_from([*USERS, None]))
     def change_user(self, user: str | None) -> None:
@@ -328,7 +320,7 @@ class LearningMachine(ChatMachine):
         user = self.users[chat.id][-1]
         seen = {Owner(chat_id=chat.id), Owner()}
         if user is not None:
-            seen |= {Owner(user=user), *(Owner(user=user, name=name) for name in self.settings_of(chat).names)}
+            seen |= {Owner(user=user), *(Owner(user=user, name=name) for name in chat.line.names)}
         return seen
 
     def list_owners(self, chat: Chat) -> set[Owner]:
@@ -342,7 +334,7 @@ class LearningMachine(ChatMachine):
                 case "user" if user is not None:
                     found.add(Owner(user=user))
                 case "character" if user is not None:
-                    found |= {Owner(user=user, name=name) for name in settings.names}
+                    found |= {Owner(user=user, name=name) for name in chat.line.names}
                 case _:
                     found.add(Owner(chat_id=chat.id))
         return found

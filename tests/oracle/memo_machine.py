@@ -4,8 +4,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from tests.oracle import checks
-from tests.oracle.chat_machine import ChatMachine, kind_lists, picks
-from tests.oracle.reference import Line, Settings
+from tests.oracle.chat_machine import kind_lists, picks
+from tests.oracle.reference import NAMES, Line, Settings
+from tests.oracle.rename_rules import RenameRules
 
 
 @st.composite
@@ -17,18 +18,22 @@ def draw_settings(draw: st.DrawFn) -> Settings:
     return Settings(every, draw(st.integers(2, 4)), keep, grow, most, draw(st.booleans()), max_turns=max_turns)
 
 
-class MemoMachine(ChatMachine):
+class MemoMachine(RenameRules):
     """Chats that memos summarise, with the rules that change memos."""
 
     @initialize(
         settings=draw_settings(),
+        listed=st.sampled_from([True, True, False]),
         opening=st.lists(kind_lists, min_size=1, max_size=4),
         made=st.booleans(),
         frozen=st.booleans(),
     )
-    def begin(self, settings: Settings, opening: list[list[str]], made: bool, frozen: bool) -> None:
-        line = self.request("PUT", "/chats/c", 201, {"settings": settings.to_json()})["line"]
-        self.begin_on(Line(line, settings), opening, made=made, frozen=frozen)
+    def begin(self, settings: Settings, listed: bool, opening: list[list[str]], made: bool, frozen: bool) -> None:
+        """Begin with a chat; with `listed`, it lists its character, which can then be renamed."""
+        names = [NAMES["assistant"]] if listed else []
+        body = {"settings": settings.to_json(), "characters": [{"name": name} for name in names]}
+        line = self.request("PUT", "/chats/c", 201, body)["line"]
+        self.begin_on(Line(line, settings, names=names), opening, made=made, frozen=frozen)
 
     # --- the memo book ---
 

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 from app.chats.eligibility import Filters
+from app.diary.handlers import FOLD, WRITE
 from app.narratives.service import NO_SOURCE
 from tests.oracle import chains
 from tests.oracle.context_cache import (
@@ -16,6 +17,7 @@ from tests.oracle.context_cache import (
     shown_recap,
     valid_folds,
 )
+from tests.oracle.misbehaviour import repeats_misbehaviour
 from tests.oracle.narrative_reference import NarrativeLine
 from tests.oracle.service import WORD, Snapshot
 from tests.oracle.tables import DiaryEntry, Tables, Version
@@ -33,6 +35,7 @@ def check_narratives(line: NarrativeLine, tables: Tables, snapshot: Snapshot, *,
     for narrative in tables.narratives:
         check_chain(line, tables, narrative)
     check_scenes(line, tables)
+    check_character(line, tables, snapshot)
     check_entries(line, tables, complete=complete)
     check_stale_entries(line, tables, snapshot)
     check_words(line, tables, complete=complete)
@@ -114,6 +117,14 @@ def check_scenes(line: NarrativeLine, tables: Tables) -> None:
     assert all(scene.last_seq <= line.head for scene in tables.lifted)
 
 
+def check_character(line: NarrativeLine, tables: Tables, snapshot: Snapshot) -> None:
+    """Check that the diary, its folded part, its cached text and its work have the present name of the character."""
+    subjects = {subject for layer, subject in tables.narratives if layer == "diary"}
+    named = {*(entry.character for entry in tables.entries), *subjects, *held_diaries(tables)[1]}
+    work = {key.rpartition(":")[2] for key in snapshot.work if key.startswith((FOLD, WRITE))}
+    assert named | work <= {line.character}
+
+
 def check_entries(line: NarrativeLine, tables: Tables, *, complete: bool) -> None:
     """Check that numbers are unique, and compare the hash and words of generated entries with their messages."""
     numbers = [entry.number for entry in tables.entries]
@@ -151,7 +162,10 @@ def check_stale_entries(line: NarrativeLine, tables: Tables, snapshot: Snapshot)
 
 
 def check_words(line: NarrativeLine, tables: Tables, *, complete: bool) -> None:
-    """Check that each valid generated version has exactly the words of its base and of its input, in this order."""
+    """Check that each valid generated version has exactly the words of its base and of its input, in this order.
+
+    No text has the words of an answer that had to be refused.
+    """
     for narrative in tables.narratives:
         for one in chains.valid_versions(chains.current_chain(tables.versions_of(narrative))):
             if one.by_person or one.deleted:
@@ -163,12 +177,15 @@ def check_words(line: NarrativeLine, tables: Tables, *, complete: bool) -> None:
         if scene.is_valid and not scene.by_person:
             words = chains.messages_words(line, scene.first_seq, scene.last_seq, scene.filters)
             _check_echoed(WORD.findall(scene.recap), words, complete=complete)
+    texts = [one.whole for one in tables.versions] + [entry.content for entry in tables.entries]
+    texts += [f"{scene.title}\n{scene.recap}" for scene in tables.scenes]
+    assert not list(filter(repeats_misbehaviour, texts))
 
 
 def check_context_words(line: NarrativeLine, tables: Tables, snapshot: Snapshot) -> None:
     """Check that the cache has no word of a message that is not eligible, and the words of the context in order."""
     allowed = {word for one in chains.eligible(line, 1, line.head, _EVERYTHING) for word in WORD.findall(one.text)}
-    cached = cached_words(tables)
+    cached = cached_words(line, tables)
     assert {word for words in cached.values() for word in words if word.startswith("w")} <= allowed
     pinned = WORD.findall(" ".join(one.text for one in line.pinned(snapshot.anchor)))
     memos = WORD.findall(" ".join(memo.text for memo in line.memos_in_prompt(snapshot.anchor)))

@@ -4,11 +4,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from tests.oracle import checks, narrative_checks
-from tests.oracle.answers import ANSWERS, REFUSED
+from tests.oracle.answers import REFUSED, UNCERTAIN
 from tests.oracle.chat_machine import kind_lists, picks
 from tests.oracle.driver import Chat
 from tests.oracle.narrative_reference import NarrativeLine, NarrativeSettings
 from tests.oracle.reference import NAMES
+from tests.oracle.rename_rules import RenameRules
 from tests.oracle.service import Snapshot
 from tests.oracle.tool_rules import ToolRules
 
@@ -67,15 +68,13 @@ changes = st.one_of(
 )
 
 
-class NarrativeMachine(ToolRules):
+class NarrativeMachine(ToolRules, RenameRules):
     """Chats that narratives summarise, with the rules that change narratives.
 
     Attributes:
         complete: Whether every answer of the model so far has repeated all words of its prompt.
 
     """
-
-    model_answers = ANSWERS
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +90,8 @@ class NarrativeMachine(ToolRules):
         characters = [{"name": NAMES["assistant"], "persona": "A lighthouse keeper."}]
         body = {"settings": settings.to_json(), "characters": characters}
         line = self.request("PUT", "/chats/c", 201, body)["line"]
-        self.begin_on(NarrativeLine(line, settings), opening, made=made, frozen=frozen)
+        reference = NarrativeLine(line, settings, names=[NAMES["assistant"]])
+        self.begin_on(reference, opening, made=made, frozen=frozen)
 
     # --- the comparison ---
 
@@ -118,12 +118,12 @@ class NarrativeMachine(ToolRules):
         line.anchor = snapshot.anchor
 
     def drain(self, answer: str, wait_s: float) -> None:
-        self.complete = self.complete and answer not in ("nothing", *REFUSED)
+        self.complete = self.complete and answer not in ("nothing", *REFUSED, *UNCERTAIN)
         super().drain(answer, wait_s)
 
     def learn_results(self, chat: Chat, answer: str, snapshot: Snapshot) -> None:
         line = self.narrative_line(chat)
-        if answer in REFUSED:
+        if answer in (*REFUSED, *UNCERTAIN):
             stale = narrative_checks.stale_entries(self.service.tables(chat.id, line.id))
             ended = [entry for entry in stale if f"entry:{entry.entry_id}" not in snapshot.work]
             line.unwritten |= {(entry.entry_id, entry.current_hash) for entry in ended}

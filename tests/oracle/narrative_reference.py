@@ -97,6 +97,17 @@ class NarrativeLine(Line):
             copied.held = (0, {})
         return copied
 
+    def rename(self, name: str) -> None:
+        """Give the character another name, which its diary and the versions of the folded part get, too."""
+        former = self.character
+        super().rename(name)
+        self.texts = {
+            (layer, name if (layer, subject) == ("diary", former) else subject, version): text
+            for (layer, subject, version), text in self.texts.items()
+        }
+        anchor, held = self.held
+        self.held = (anchor, {name if one == former else one: diary for one, diary in held.items()})
+
     def record_versions(self, tables: Tables) -> None:
         """Record the text of each version, and check that no text has changed and that deleted versions have none.
 

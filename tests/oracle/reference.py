@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from app.kit.tokens import count_tokens
 from tests.oracle.call_reference import Call, is_discarded, resolve
+from tests.oracle.name_reference import Naming
 from tests.oracle.session_reference import FIRST, Session, begins_session, truncate_sessions
 from tests.talk import Json
 
@@ -85,6 +86,7 @@ class Message:
 
     @property
     def name(self) -> str | None:
+        """The speaker's name, with which the message is hashed: a rename of the character does not change it."""
         return NAMES.get(self.role)
 
     @property
@@ -149,7 +151,8 @@ class Memo:
         edited: Whether a person's text replaced a generated one.
         requested: Whether a person has requested a new text.
         failed: Whether its work has failed for good, as read from the service.
-        quoted: Whether it was quoted, because the model's answers were refused.
+        partial: Whether it can lack words: it was quoted because the model's answers were refused, or a spoilt answer
+            was accepted.
 
     """
 
@@ -166,7 +169,7 @@ class Memo:
     deleted: bool = False
     requested: bool = False
     failed: bool = False
-    quoted: bool = False
+    partial: bool = False
 
     @property
     def sort_key(self) -> tuple[int, int]:
@@ -175,7 +178,7 @@ class Memo:
 
 
 @dataclass
-class Line:
+class Line(Naming):
     """A line of a chat. `anchor` is the anchor of the last snapshot of the service."""
 
     id: str

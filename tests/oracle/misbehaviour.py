@@ -1,0 +1,117 @@
+"""Answers that real models give instead of good ones, and forms in which they wrap or spoil good ones.
+
+The answers that are always refused are those of the corpus of the judgement (`tests/summarising/judging`), in English.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.oracle.service import WORD
+from tests.scripted_model import Reply, says
+
+CORPUS = Path(__file__).parents[1] / "summarising" / "judging"
+PROMPTS = ("memo", "summary", "scene_recap", "recap", "diary", "diary_entry")
+KINDS = frozenset({"declined", "story", "form", "repetition", "examples"})
+"""The kinds of faults that do not depend on the messages; `spoil` has answers with the other ones."""
+
+_MATERIALS = (None, "en", "recap", "diary")
+_EMPTY = ("", "...", "```\n\n```", "{}", "<think>The user wants a text about the lamp. I should")
+_SHINGLE = 4
+_HIGHLIGHT = re.compile(r"【Highlight \d】: \((\w+)\) (.*)")
+_GERMAN = {"They spoke of": "Sie sprachen von", "I said": "Ich sagte", "I remember": "Ich erinnere mich an"}
+
+
+@cache
+def misbehaviours(prompt: str) -> Sequence[Sequence[str]]:
+    """Return the answers that are always refused as answers to a prompt, those of one kind of fault together."""
+    by_kind: dict[str, list[str]] = {"empty": list(_EMPTY)}
+    for case in (*_load("refused"), *_load("misbehaving")):
+        is_for = prompt in case.get("prompts", [case.get("prompt")])
+        if is_for and case["kind"] in KINDS and case.get("about") in _MATERIALS:
+            by_kind.setdefault(case["kind"], []).append(case["answer"])
+    return list(by_kind.values())
+
+
+def repeats_misbehaviour(text: str) -> bool:
+    """Whether a text has four words in a row that an answer of `misbehaviours` has."""
+    return not _shingles(text).isdisjoint(_all_shingles())
+
+
+# --- good answers in another form ---
+
+
+def _as_json(prompt: str, answer: str) -> str:
+    if answer == "NONE":
+        return answer
+    match prompt:
+        case "memo":
+            found = [{"category": category, "text": text} for category, text in _HIGHLIGHT.findall(answer)]
+            return json.dumps({"highlights": found})
+        case "scene_recap" | "recap":
+            outcomes = [line[2:] for line in answer.splitlines() if line.startswith("- ")]
+            return json.dumps({"title": "A lamp", "outcomes": outcomes, "threads": [], "state": {}})
+    return json.dumps({prompt: answer})
+
+
+WRAPPINGS: Sequence[Callable[[str, str], str]] = (
+    _as_json,
+    lambda _prompt, answer: f"<think>They spoke of a lamp. I should name it.</think>\n\n{answer}",
+    lambda _prompt, answer: f"The user wants a text. Draft: they spoke.\n</think>\n{answer}",
+    lambda _prompt, answer: f"```\n{answer}\n```",
+    lambda _prompt, answer: f"```markdown\n{answer}\n```",
+    lambda _prompt, answer: f"Sure! Here is the text:\n\n{answer}",
+    lambda _prompt, answer: f"{answer}\n\nLet me know if you would like any changes!",
+    lambda _prompt, answer: f"{answer}<|im_end|>",
+)
+"""(prompt, good answer) → the same answer as data, after thinking aloud, in a fence, or with remarks around it."""
+
+
+# --- good answers that lack something ---
+
+
+def _halve(answer: str) -> str:
+    """Return an answer without the second half of its unique words."""
+    words = WORD.findall(answer)
+    dropped = set(words[(len(words) + 1) // 2 :])
+    return re.sub(r"(?:, )?(\b[wp]\d+[wp]\b)", lambda found: "" if found[1] in dropped else found[0], answer)
+
+
+def _translate(answer: str) -> str:
+    for english, german in _GERMAN.items():
+        answer = answer.replace(english, german)
+    return answer
+
+
+SPOILINGS: Sequence[Callable[[str], str | Reply]] = (
+    _halve,
+    _translate,
+    lambda answer: says(answer[: len(answer) * 2 // 3], finish_reason="length"),
+    lambda answer: "\n".join([answer] * 4),
+)
+"""A good answer → half of it, a translation, its beginning, or the same four times; some of these are accepted."""
+
+
+# --- the corpus ---
+
+
+@cache
+def _load(name: str) -> Sequence[Mapping[str, Any]]:
+    loaded = tomllib.loads((CORPUS / f"{name}.toml").read_text(encoding="utf-8"))
+    answers: Sequence[Mapping[str, Any]] = loaded["answers"]
+    return answers
+
+
+@cache
+def _all_shingles() -> frozenset[str]:
+    texts = [text for prompt in PROMPTS for kind in misbehaviours(prompt) for text in kind]
+    return frozenset().union(*map(_shingles, texts))
+
+
+def _shingles(text: str) -> frozenset[str]:
+    words = re.findall(r"\w+", text.casefold())
+    return frozenset(" ".join(words[at : at + _SHINGLE]) for at in range(len(words) - _SHINGLE + 1))
