@@ -12,7 +12,7 @@ from app.chats.covering_layer import CoveringLayer
 from app.kit.auth import Reader, Writer, reader, writer
 from app.kit.deps import set_share
 from app.kit.fast_path import read_path
-from app.kit.patterns import CHAT_ID_PATTERN
+from app.kit.validation_errors import CHAT_ID_PATTERN
 from app.kit.wire import MAX_SEQ, Text
 
 ChatId = Annotated[

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from app.chats.chat_lock import ChatRef
 from app.kit.auth import DEFAULT_TENANT, Caller
-from app.kit.patterns import CHAT_ID_PATTERN
 from app.kit.settings import SettingsError, load_settings
+from app.kit.validation_errors import CHAT_ID_PATTERN
 from app.local.running import find_running
 
 

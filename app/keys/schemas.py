@@ -7,8 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.keys.models import TENANT_PATTERN
 from app.kit.auth import Scope
-from app.kit.patterns import CHAT_ID_PATTERN
-from app.kit.validation_errors import FieldError
+from app.kit.validation_errors import CHAT_ID_PATTERN, FieldError
 from app.kit.wire import Text
 
 MAX_TTL_S = 86_400

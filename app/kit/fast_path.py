@@ -17,8 +17,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.kit.patterns import word_pattern
-from app.kit.validation_errors import MAX_EXPLAINED_ERRORS, TOO_MANY_ERRORS
+from app.kit.validation_errors import MAX_EXPLAINED_ERRORS, TOO_MANY_ERRORS, word_pattern
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 Model = TypeVar("Model", bound=BaseModel)

@@ -6,9 +6,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from app.kit.patterns import word_pattern
-
 _SHOULD = re.compile(r"^(Value error, |[A-Z][a-z]+ should )")
+CHAT_ID_PATTERN = (
+    r"^([A-Za-z0-9_:@-][A-Za-z0-9._:@-]{0,199}|\.[A-Za-z0-9_:@-][A-Za-z0-9._:@-]{0,198}|\.\.[A-Za-z0-9._:@-]{1,198})$"
+)
+"""A chat id: 1–200 characters, but not `.` or `..`, which clients remove from a URL."""
+
+_WORDS = {
+    r"\S": "must not be only white space",
+    CHAT_ID_PATTERN: "must have 1 to 200 characters, each a letter from A to Z, a digit or one of . _ : @ -, and must "
+    "not be . or ..",
+}
+
 COMING = frozenset({"cards", "lorebooks"})
 """Names in settings that belong to layers which this version does not have yet."""
 
@@ -76,3 +85,8 @@ def _word_unknown(loc: tuple[str | int, ...]) -> str:
     if section == "settings" and name in COMING:
         return "belongs to a layer that this version does not have yet; GET /v1/presets lists all settings"
     return "is not a known field"
+
+
+def word_pattern(pattern: str) -> str:
+    """Return what is wrong with a value that does not match `pattern`, as the end of a sentence."""
+    return _WORDS.get(pattern, f"must have the form {pattern}")

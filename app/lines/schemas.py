@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.patterns import CHAT_ID_PATTERN
+from app.kit.validation_errors import CHAT_ID_PATTERN
 from app.kit.wire import MAX_SEQ, RequestModel, SegmentText
 
 CheckpointName = Annotated[SegmentText, Field(min_length=1, max_length=100)]

@@ -22,8 +22,7 @@ from app.kit.deps import Db, Now
 from app.kit.errors import MAX_ERRORS, AppError
 from app.kit.fast_path import handled_by, read_body, read_query
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
-from app.kit.patterns import CHAT_ID_PATTERN
-from app.kit.validation_errors import error_location
+from app.kit.validation_errors import CHAT_ID_PATTERN, error_location
 from app.kit.wire import OrjsonResponse, Text
 from app.layers.deps import Layers
 from app.layers.layer import Layer

@@ -17,7 +17,7 @@ from app.chats.presenters import present_chats
 from app.chats.schemas import ChatOut
 from app.kit.auth import Writer
 from app.kit.deps import Now, Pool
-from app.kit.patterns import CHAT_ID_PATTERN
+from app.kit.validation_errors import CHAT_ID_PATTERN
 from app.kit.wire import OrjsonResponse
 from app.transfer.errors import TooManyImports
 from app.transfer.file_formats import FILE_FORMATS

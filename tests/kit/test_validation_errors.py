@@ -4,8 +4,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from app.chats.settings import schema
-from app.kit.patterns import CHAT_ID_PATTERN
-from app.kit.validation_errors import COMING, FieldError, error_location, word_error
+from app.kit.validation_errors import CHAT_ID_PATTERN, COMING, FieldError, error_location, word_error
 from app.kit.wire import UtcDatetime
 
 CHAT_ID_WORDS = (
