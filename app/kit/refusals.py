@@ -20,7 +20,8 @@ class Refusal:
 
     Attributes:
         kind: The fault.
-        reason: One line that names the fault and does not quote the answer. People and the model read it.
+        reason: One line that names the fault and does not quote the answer. People and the model read it, and logs
+            have it.
         once: Whether a good answer can have this fault, so that it is refused only once for a work item; not stored.
 
     """
@@ -28,6 +29,10 @@ class Refusal:
     kind: RefusalKind
     reason: str
     once: bool = field(default=False, compare=False)
+
+    def __str__(self) -> str:
+        """Return the kind and the reason, as logs have them."""
+        return f"{self.kind} ({self.reason})"
 
     def to_json(self) -> str:
         """Return the refusal as a JSON object."""

@@ -81,7 +81,7 @@ class Inquiry:
 
         async def store(refusal: Refusal) -> bool:
             found = {"layer": claimed.layer, "refusal": refusal}
-            log.info("an answer for %s was refused: %s", claimed.layer, refusal.kind, extra=found)
+            log.info("an answer for %s was refused: %s", claimed.layer, refusal, extra=found)
             async with database.unit_of_work() as db_session:
                 return await record_refusal(db_session, claimed, refusal)
 
@@ -96,8 +96,9 @@ class Inquiry:
         """Raise NoUsableAnswer if the model is not to be asked again."""
         declined = sum(refusal.kind == "declined" for refusal in self.refusals)
         if declined >= MAX_DECLINED or len(self.refusals) >= MAX_REFUSED:
-            kinds = ", ".join(one.kind for one in self.refusals)
-            log.warning("the model is not asked again for %s; its answers were refused: %s", self._layer, kinds)
+            # The item is deleted when its memory is saved, so only this line keeps the reasons.
+            why = "; ".join(map(str, self.refusals))
+            log.warning("the model is not asked again for %s; its answers were refused: %s", self._layer, why)
             raise NoUsableAnswer(self.refusals[-1].reason, transient=False)
 
     def temperature(self, usual: float) -> float:

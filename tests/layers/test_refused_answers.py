@@ -112,7 +112,8 @@ async def test_the_log_says_why_a_memory_is_quoted(stage: Stage, caplog: pytest.
     assert [memo["origin"] for memo in await book(stage.api)] == ["extractive"]
     (line,) = (record for record in caplog.records if record.levelname == "WARNING")
     assert line.getMessage() == (
-        "the model is not asked again for memos; its answers were refused: form, declined, declined"
+        "the model is not asked again for memos; its answers were refused: form (the answer is prose that does not "
+        "mark its highlights); declined (the model refuses); declined (the model refuses)"
     )
 
 
