@@ -54,10 +54,11 @@ A claim that is not released within this time ends when its lease expires.
 """
 
 CLOCK_CHECK_S = 10.0
-"""Seconds between two searches for items that wait too long: another clock is ahead, or this one was set back."""
+"""Seconds between two searches for items that have waited too long because another clock is ahead, or this one was set
+back."""
 
 PUT_OFF_S = 0.05
-"""Seconds from the time at which put-off work is due to the poll for it: the database's clock may be slower."""
+"""How many seconds after postponed work is due the worker polls for it: the database's clock may be slower."""
 
 LOST_S = 0.1
 """Seconds to wait before the next poll if some items that were found could not be claimed, such as locked ones."""
@@ -214,7 +215,7 @@ class Dispatcher:
         self._clock_checked_s = time.monotonic()
 
     def _by_last_round(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
-        """Return the owners that were not served yet, then the others, the one that was served longest ago first.
+        """Return the owners, the one that was served longest ago first; owners that were never served come before all.
 
         Each call of `_start` is a round. Owners with the same round stay in the order of `found`.
         """

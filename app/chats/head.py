@@ -61,7 +61,7 @@ class NewMessage(NamedTuple):
 
 
 class RangeMessage(NamedTuple):
-    """The fields of a stored message that decide whether it is summarised, and the digest of its content."""
+    """A stored message: what decides whether it is summarised, and the digest of its content."""
 
     seq: int
     message_id: str

@@ -102,7 +102,7 @@ def form_batches(
 
 
 def recount(open_batch: OpenBatch, pairs: Iterable[tuple[Placed, Placed]]) -> OpenBatch:
-    """Return the open batch recounted after messages have changed; `pairs` are (before, after) of each message.
+    """Return the open batch with its new count after messages have changed; `pairs` are each message before and after.
 
     The count can exceed the size. The next append then forms the batch from the messages as they are now.
     """

@@ -176,9 +176,9 @@ async def list_sizes(
     limit: int,
     newest: bool,
 ) -> list[int]:
-    """Return the bytes of text of messages between two seqs (both exclusive), swipes included, without reading them.
+    """Return how many bytes the text of each message between two seqs (both exclusive) has, with its swipes.
 
-    They are in seq order, or the other way round if `newest`.
+    The sizes are in the order of seqs, or in the reverse order if `newest`. The texts are not read.
     """
     statement = _SIZES.format(direction="DESC" if newest else "ASC")
     rows = await db_session.raw.fetch(statement, chat_key, line_id, after_seq, before_seq, limit)
