@@ -16,9 +16,10 @@ from app.passages.lookup import MOST_NEAREST, digest_text
 from app.passages.words import list_patterns
 from app.search.choice import Hit
 from app.search.known import MAX_LIKELY, KnownTexts, Viewed, find_remembered, remember_texts
+from app.search.likely import MAX_NEAR_TEXTS
 from app.search.queries import QueryVector, Question, Texts, list_candidates
 from app.search.ranking import Candidate, Scored, find_similarities, rank
-from app.search.statements import MAX_MESSAGE_TOKENS, MAX_NEAR_TEXTS, Statements, write_search
+from app.search.statements import MAX_MESSAGE_TOKENS, Statements, write_search
 
 MOST_CHARS_INLINE = 8_000
 """More text than this is ranked in a thread: it would hold up other requests for some milliseconds."""

@@ -3,23 +3,12 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.kit.planner import ONE_LOOKUP_EACH, WITH_HASH_TABLE
+from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.liveness import keep_to_chat
 from app.layers.documents import COLUMNS, Document, write_documents
 from app.layers.layer import Layer
-from app.passages.lookup import (
-    ENOUGH,
-    MOST_IN_INDEX,
-    MOST_NEAREST,
-    NEAREST_COLUMNS,
-    write_in_index,
-    write_messages,
-    write_near_messages,
-    write_nearest,
-    write_nearest_texts,
-    write_similarity,
-    write_text_similarity,
-)
+from app.passages.lookup import MOST_IN_INDEX, write_messages, write_near_messages
+from app.search.likely import IS_LISTED, Places, write_likely, write_near
 
 MAX_MESSAGES = 1_000
 """How many messages that are not in the index of words recall reads at most, the newest ones."""
@@ -35,12 +24,6 @@ MAX_MESSAGE_TOKENS = 2_000
 
 MAX_CANDIDATES = 150
 """How many texts are ranked: those with the most and the rarest words of the query."""
-
-MAX_NEAR = 100
-"""How many messages are ranked because of their meaning, whatever their words: the nearest ones."""
-
-MAX_NEAR_TEXTS = 50
-"""The same for the texts of the layers."""
 
 MAX_LOOKED_UP = 300
 """The same for a person's search, which answers with up to 100 results."""
@@ -70,9 +53,6 @@ _LOWERED = """' ' || CASE
             ELSE replace(replace(lower(normalize({text}.text, NFKC)), 'ß', 'ss'), 'ς', 'σ')
         END END"""
 
-# Texts of the kinds $11 are all returned, so they take no part in the choice of the likely ones.
-_IS_LISTED = "split_part({text}.source, ':', 1) = ANY ($11::text[])"
-
 _TEXTS = """
     SELECT row_number() OVER () AS number, d.*, c.chat_key, c.message_count, {lowered} AS lowered
     FROM chats c CROSS JOIN (
@@ -80,48 +60,6 @@ _TEXTS = """
     CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name, digest, likelihood, similarity)
     WHERE c.chat_key = $1 AND c.line_id = $2 AND (q.before_seq IS NULL OR d.last_seq < q.before_seq)
         AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND (d.source <> ALL ($7::text[]) OR {is_listed})"""
-
-_LIKELY = """
-    WITH {nearest}in_index AS MATERIALIZED ({in_index}
-    ), texts AS MATERIALIZED ({texts}
-    ), total AS (
-        SELECT count(*) FILTER (WHERE role IS NULL) + (
-            SELECT coalesce(sum(message_count), 0) FROM (SELECT DISTINCT chat_key, message_count FROM texts) AS chats
-        ) AS texts, NOT {deep}::boolean AND ((
-            count(likelihood) < {enough} AND EXISTS (
-                SELECT FROM in_index GROUP BY chat_key HAVING bool_or(is_cut) OR count(*) >= {most_in_index})
-        ){or_few_near}) AS is_cut FROM texts
-    ), matches AS (
-        SELECT t.number, t.last_seq, count(*) OVER (PARTITION BY p.pattern) AS found
-        FROM texts t JOIN unnest({patterns}::text[]) AS p (pattern) ON strpos(t.lowered, p.pattern) > 0{unlisted}
-    ), likely AS (
-        SELECT number FROM (
-            SELECT m.number, m.last_seq, sum(ln(1 + total.texts::float8 / m.found)) AS likelihood
-            FROM matches m CROSS JOIN total GROUP BY m.number, m.last_seq
-            UNION ALL SELECT number, last_seq, likelihood FROM texts WHERE likelihood IS NOT NULL
-        ) AS found ORDER BY likelihood DESC, last_seq DESC, number DESC LIMIT {most}
-    )
-    SELECT {columns}, role, name, {similarity}, total.texts, total.is_cut{more}
-    FROM total LEFT JOIN texts ON (number IN (SELECT number FROM likely)) {hashed}{or_near}{or_listed}{own}
-    {nearest_texts}"""
-
-_OR_NEAR = """
-        OR (texts.similarity IS NOT NULL AND (number IN (
-            SELECT number FROM texts WHERE role {of} AND similarity IS NOT NULL
-            ORDER BY similarity DESC LIMIT {most})) {hashed})"""
-
-_OR_FEW_NEAR = f"""
-            OR (count(similarity) FILTER (WHERE role IS NOT NULL) < {ENOUGH}
-                AND (SELECT count(*) FROM nearest) >= {MOST_NEAREST})"""  # noqa: S608 - of constants
-
-_NO_SIMILARITY = "NULL::float8 AS similarity, NULL::float8 AS lowest"
-_SIMILARITY = "coalesce(texts.similarity, own.similarity) AS similarity, (SELECT lowest FROM nearest LIMIT 1) AS lowest"
-
-# For the texts that recall remembers: a row for each of the nearest texts of the layers, without the text.
-_NEAREST_TEXTS = """
-    UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, near.similarity,
-        (SELECT lowest FROM nearest LIMIT 1), total.texts, total.is_cut, near.digest
-    FROM total CROSS JOIN ({near}) AS near WHERE $15::boolean"""
 
 # A text is in the list once, although the scope of a user is seen from each of the user's chats, and a memory by each
 # of a chat's characters. Without a character, all characters' texts count. The time of sending is read only if
@@ -207,9 +145,9 @@ def _is_looked_up(kinds: str) -> str:
 
 
 def _write_recall(documents: str, *, with_vectors: bool) -> str:
-    places = _Places(8, 10, 12, with_vectors)
-    is_listed = _IS_LISTED.format(text="of_layers")
-    similarity, near = _write_near("of_layers", "c.chat_key", f"NOT {is_listed}", places)
+    places = Places(8, 10, 12, with_vectors)
+    is_listed = IS_LISTED.format(text="of_layers")
+    similarity, near = write_near("of_layers", "c.chat_key", f"NOT {is_listed}", places)
     of_layers = f"""
         SELECT {COLUMNS}, NULL::text, NULL::text, NULL::bytea, NULL::float8, {similarity}
         FROM ({documents}) AS of_layers{near}"""  # noqa: S608
@@ -218,18 +156,16 @@ def _write_recall(documents: str, *, with_vectors: bool) -> str:
         texts=f"{of_layers} UNION ALL {messages}",
         columns=COLUMNS,
         lowered=_LOWERED.format(text="d"),
-        is_listed=_IS_LISTED.format(text="d"),
+        is_listed=IS_LISTED.format(text="d"),
     )
     which = "c.chat_key = $1 AND c.line_id = $2"
     more = ", NULL::bytea AS near_digest" if with_vectors else ""
-    return _write_likely(
-        texts, places, MAX_CANDIDATES, which=which, most_in_index=MOST_IN_INDEX, more=more, listed=True
-    )
+    return write_likely(texts, places, MAX_CANDIDATES, which=which, most_in_index=MOST_IN_INDEX, more=more, listed=True)
 
 
 def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int, *, with_vectors: bool) -> str:
-    places = _Places(9, keys, keys + 1, with_vectors)
-    similarity, near = _write_near("known", "known.chat_key", "true", places)
+    places = Places(9, keys, keys + 1, with_vectors)
+    similarity, near = write_near("known", "known.chat_key", "true", places)
     texts = _EVERYWHERE.format(
         documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
         messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, with_vectors=with_vectors),
@@ -242,7 +178,7 @@ def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int,
         near=near,
     )
     more = f", {_FOUND}"
-    return _write_likely(texts, places, MAX_LOOKED_UP, which=which, most_in_index=most_in_index, more=more)
+    return write_likely(texts, places, MAX_LOOKED_UP, which=which, most_in_index=most_in_index, more=more)
 
 
 def _write_messages(where: str, most: int, *, with_vectors: bool) -> str:
@@ -252,67 +188,3 @@ def _write_messages(where: str, most: int, *, with_vectors: bool) -> str:
         return found
     near = _MESSAGES.format(messages=write_near_messages(where), similarity="m.similarity")
     return f"{found} UNION ALL {near}"
-
-
-class _Places(NamedTuple):
-    """The numbers of the parameters of a statement. With vectors, the vector and its model follow `deep`."""
-
-    patterns: int
-    keys: int
-    deep: int
-    with_vectors: bool
-
-    @property
-    def given(self) -> tuple[str, str] | None:
-        """The parameters with the vector and its model; None without vectors."""
-        return (f"${self.deep + 1}", f"${self.deep + 2}") if self.with_vectors else None
-
-
-def _write_near(text: str, chat_key: str, condition: str, places: _Places) -> tuple[str, str]:
-    """Return the column with the similarity of the layers' texts `text`, and the join that it needs.
-
-    It is looked up for the texts for which `condition` is true.
-    """
-    if not (given := places.given):
-        return "NULL::float8 AS similarity", ""
-    looked_up = write_text_similarity(f"{text}.text", chat_key, condition, *given)
-    return "near.similarity", f" LEFT JOIN LATERAL ({looked_up}) AS near ON true"
-
-
-def _write_likely(
-    texts: str, places: _Places, most: int, *, which: str, most_in_index: int, more: str = "", listed: bool = False
-) -> str:
-    """Return the statement of the texts that are ranked.
-
-    The similarity of a message that was found by its words is looked up, because it need not be among the nearest. With
-    `listed`, it also returns all texts of some kinds.
-    """
-    deep = f"${places.deep}"
-    given = places.given
-    nearest = write_nearest(which, *given, deep) if given else ""
-    own = f" LEFT JOIN LATERAL ({write_similarity('texts', *given)}) AS own ON true" if given else ""
-    return _LIKELY.format(
-        texts=texts,
-        in_index=write_in_index(which, f"${places.keys}", deep, most_in_index),
-        deep=deep,
-        enough=ENOUGH,
-        most_in_index=most_in_index,
-        or_few_near=_OR_FEW_NEAR if given else "",
-        patterns=f"${places.patterns}",
-        columns=COLUMNS,
-        most=most,
-        more=more,
-        nearest=f"nearest ({NEAREST_COLUMNS}) AS MATERIALIZED ({nearest}), " if given else "",
-        similarity=_SIMILARITY if given else _NO_SIMILARITY,
-        own=own,
-        hashed=WITH_HASH_TABLE,
-        or_near="".join(
-            _OR_NEAR.format(of=of, most=most, hashed=WITH_HASH_TABLE)
-            for of, most in (("IS NOT NULL", MAX_NEAR), ("IS NULL", MAX_NEAR_TEXTS))
-        )
-        if given
-        else "",
-        nearest_texts=_NEAREST_TEXTS.format(near=write_nearest_texts("$1", *given)) if given and listed else "",
-        unlisted=f" AND NOT {_IS_LISTED.format(text='t')}" if listed else "",
-        or_listed=f" OR {_IS_LISTED.format(text='texts')}" if listed else "",
-    )
