@@ -7,15 +7,18 @@ from app.chats.events import ChatForked, CurrentLineReplaced, LineTruncated, Mes
 from app.chats.head import Head
 from app.chats.heads import lock_current, lock_line
 from app.chats.scheduling import schedule
+from app.kit import work_queue
 from app.kit.db import DbSession
+from app.kit.owners import Owner, OwnerErased
 from app.kit.work_queue import NewWork
 from app.passages import queries, text_queries
 from app.passages.progress import NAME, VECTORS, Progress
 
 INDEX = "index"
 TEXTS = "texts"
-"""The keys of the work items of the index of words, and of the vectors of the layers' texts; that of messages' vectors
-is VECTORS.
+GONE = "gone"
+"""The keys of the work items: of the index of words, of the vectors of the layers' texts, and of the deletion of those
+whose texts are gone. That of messages' vectors is VECTORS.
 """
 
 _CHANGED = 16
@@ -78,6 +81,18 @@ async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, *,
     """Schedule vectors for the layers' texts of the line that is current now."""
     if db_session.with_vectors and (locked := await lock_current(db_session, event.chat_key)):
         await on_texts_changed(db_session, locked[0], now=now)
+
+
+async def erase_owner(db_session: DbSession, event: OwnerErased, *, now: datetime) -> None:
+    """Schedule the deletion of vectors in other chats whose texts only the erased chat had taught its user or all."""
+    if not db_session.with_vectors:
+        return
+    owners = [Owner.of_tenant(event.tenant)]
+    if event.user_id is not None:
+        owners.append(Owner.of_user(event.tenant, event.user_id))
+    for owner in owners:
+        if owner.key in event.wide_keys:
+            await work_queue.schedule(db_session, owner, NAME, [NewWork(GONE, 0)], now=now, settle_s=0)
 
 
 async def schedule_all(db_session: DbSession, head: Head, *, now: datetime) -> None:

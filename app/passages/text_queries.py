@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from app.kit.db import Connection
-from app.kit.owners import CHAT_WIDE
+from app.kit.owners import CHAT_WIDE, Owner
 from app.kit.planner import ONE_LOOKUP_EACH
 from app.layers.documents import COLUMNS, write_documents
 from app.layers.layer import Layer
@@ -32,6 +32,11 @@ _TEXTS = """
     FROM texts"""
 
 _STORED = f"SELECT DISTINCT digest FROM text_vectors WHERE chat_key = $1 AND line_id = '{CHAT_WIDE}'"  # noqa: S608
+
+_LINES = f"""
+    SELECT chat_key, line_id FROM chats c
+    WHERE tenant = $1 AND ($2::uuid IS NULL OR user_key = $2) AND line_status = 'current' AND EXISTS (
+        SELECT FROM text_vectors v WHERE v.chat_key = c.chat_key AND v.line_id = '{CHAT_WIDE}' {ONE_LOOKUP_EACH})"""  # noqa: S608
 
 _ADD = f"""
     INSERT INTO text_vectors (chat_key, line_id, model_id, digest, part, vector)
@@ -68,6 +73,12 @@ async def list_texts(
 ) -> dict[bytes, str | None]:
     """Return the layers' texts of a line by digest: None for a text that has a vector of the model."""
     return {row["digest"]: row["text"] for row in await connection.fetch(statement, *line, model_id, now)}
+
+
+async def list_lines(connection: Connection, owner: Owner) -> list[Line]:
+    """Return the current lines of a user's or a tenant's chats whose texts have vectors."""
+    rows = await connection.fetch(_LINES, owner.tenant, owner.key if owner.user_id is not None else None)
+    return [(row["chat_key"], row["line_id"]) for row in rows]
 
 
 async def list_stored(connection: Connection, chat_key: UUID) -> set[bytes]:

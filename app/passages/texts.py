@@ -7,6 +7,7 @@ vectors that there are: it makes those that are missing, and deletes those of te
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from app.chats.heads import read_head
 from app.embeddings.service import ModelDiffers, get_current
@@ -17,15 +18,20 @@ from app.kit.work_queue import Claimed
 from app.layers.job import Job, LeftToOthers, Made
 from app.layers.layer import Layer
 from app.passages import text_queries
-from app.passages.handlers import TEXTS, schedule_next
+from app.passages.handlers import GONE, TEXTS, schedule_next
 from app.passages.parts import divide
 from app.passages.text_queries import Line
 
 Row = tuple[bytes, int, str]
 """The digest of a text, the number of the part, and its vector as text."""
 
+Gone = dict[UUID, set[bytes]]
+"""The digests of vectors whose texts are gone, by the chat's key."""
+
 _MOST = 100
 """How many texts get vectors at once."""
+
+_NO_MODEL = 0
 
 _statements: list[str] = []  # `text_queries.write_texts` of the layers of this process
 
@@ -115,3 +121,26 @@ async def _save(db_session: DbSession, made: Made[Lacking, list[Row]]) -> None:
 
 
 EMBED_TEXTS = Job(prefix=TEXTS, read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)
+
+
+async def _read_gone(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> Gone | None:
+    """Return the vectors whose texts are gone, in all chats of the user or the tenant."""
+    gone: Gone = {}
+    for line in await text_queries.list_lines(db_session.raw, claimed.owner):
+        lacking = await find_lacking(db_session.raw, line, _NO_MODEL, ctx.clock())
+        if lacking.gone:
+            gone[line[0]] = lacking.gone
+    return gone or None
+
+
+async def _keep(_ctx: JobContext, _claimed: Claimed, source: Gone) -> Gone:
+    return source
+
+
+async def _delete_gone(db_session: DbSession, made: Made[Gone, Gone]) -> None:
+    for chat_key, digests in sorted(made.source.items()):
+        await text_queries.delete(db_session.raw, chat_key, digests)
+
+
+DELETE_GONE = Job(prefix=GONE, read=_read_gone, draft=_keep, save=_delete_gone)
+"""Deletes the vectors of texts that the user's or the tenant's other chats no longer know, after a chat was erased."""

@@ -209,3 +209,24 @@ async def test_an_imported_vault_gets_vectors_for_its_texts(
     ok(await api.post("/v1/import?format=vault&chat_id=d", content=vault.content), 201)
     await settle(dispatcher, clock)
     assert await count_texts(database, tenant, "d") == 2
+
+
+async def test_erasing_a_chat_deletes_what_it_taught_others(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+    learn: Learner,
+) -> None:
+    for chat in ("c", "d"):
+        await begin(api, chat, memos={"enabled": False}, memories={"learn_scope": "user"})
+    await append(api, rest(1, 4))
+    await learn(FERRY, "m1")
+    await write(api, CAT, under="/v1/users/mira")
+    await write(api, "Kai likes the dark.", under="/v1/chats/d")
+    await settle(dispatcher, clock)
+    assert await count_texts(database, tenant, "d") == 3
+    ok(await api.delete(CHAT), 204)
+    await settle(dispatcher, clock)
+    assert await count_texts(database, tenant, "d") == 2

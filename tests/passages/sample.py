@@ -2,4 +2,4 @@
 
 from tests.layers.sample import LayerSample
 
-SAMPLE = LayerSample(jobs_without_draft=frozenset({"index", "texts", "vectors"}))
+SAMPLE = LayerSample(jobs_without_draft=frozenset({"gone", "index", "texts", "vectors"}))
