@@ -40,9 +40,11 @@ async def list_blocks(
     """List the core blocks as they hold for a chat, in the order of the prompt.
 
     The text of the nearest scope holds: of the chat, the user with the character, the user, the tenant. An edit in a
-    near scope builds on the text of the wider ones. Blocks that nothing was written into are left out.
+    near scope builds on the text of the wider ones. Blocks that
+    nobody has written into are left out.
 
-    Until it is written as a whole, `facts` begins with the most important memories, those of importance 0.7 or more.
+    Until it is written as a whole, `facts` begins with the most important memories, those of importance 0.7 or more,
+    and is then listed, too.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)
@@ -87,8 +89,9 @@ async def write_block(ref: WritingChat, label: Label, body: BlockIn, db_session:
 async def delete_block(ref: WritingChat, label: Label, db_session: Db, clock: Now) -> None:
     """Take back everything that was written into a core block of the chat itself, by people and by tools.
 
-    The block then has the text of wider scopes again, and `facts` begins with the most important memories again. The
-    former texts stay in its history. If nothing was written into the block of the chat itself, the status is 404.
+    The block then has the text of wider scopes again. `facts` begins with the most important memories again, unless a
+    wider scope has written the whole block. The former texts stay in the block's history. If nothing was written into
+    the block of the chat itself, the status is 404.
     """
     await book.delete_in_chat(db_session, ref, label, now=clock())
 
@@ -115,12 +118,15 @@ def _make_router(of: WideScope) -> APIRouter:
     async def list_wide_blocks(
         scope: Annotated[ScopeKey, of.reading], db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
     ) -> Response:
-        """List the blocks that were written in the scope, in the order of the prompt."""
+        """List the blocks of the scope that somebody has written into, or that begin with memories.
+
+        They are in the order of the prompt.
+        """
         return await _list(db_session, Viewpoint.of_scope(scope), limit, cursor)
 
     @wide.get("/{label}", response_model=BlockOut, name=f"get_{name}_block", summary=f"Read a core block of {words}")
     async def get_wide_block(scope: Annotated[ScopeKey, of.reading], label: Label, db_session: Db) -> Response:
-        """Read a block that was written in the scope."""
+        """Read a block of the scope."""
         return await _get(db_session, Viewpoint.of_scope(scope), label)
 
     @wide.get(
@@ -149,9 +155,10 @@ def _make_router(of: WideScope) -> APIRouter:
     async def write_wide_block(
         scope: Annotated[ScopeKey, of.writing], label: Label, body: BlockIn, db_session: Db, clock: Now
     ) -> Response:
-        """Write the whole text of a block. It holds in all chats of the scope that have no text of their own.
+        """Write the whole text of a block.
 
-        The response has the status 201 if the scope had no such block.
+        It holds in all chats of the scope that have not written the whole block themselves. The response has the status
+        201 if the scope had no such block.
         """
         created = await book.write_in_scope(db_session, scope, label, body.text, now=clock())
         return await _get(db_session, Viewpoint.of_scope(scope), label, status=201 if created else 200)

@@ -69,7 +69,7 @@ class BlockOut(BaseModel):
     """A block with its present text."""
 
     id: UUID = Field(
-        description="The id of the last operation that changed the text; each operation has another id. If the text "
+        description="The id of the last operation that changed the text, so each edit changes it. If the text "
         "consists of memories alone, the id changes with the newest memory."
     )
     label: str = Field(description=_LABEL)

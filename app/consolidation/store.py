@@ -34,7 +34,10 @@ MOST_NOTED_MEMORIES = 100
 
 
 class _Dated(NamedTuple):
-    """What was learnt, with its origin, and how long after its range it is dated."""
+    """What was learnt, with its origin.
+
+    `after` is added to the date of the range: some microseconds, so that the dates have the order of the items.
+    """
 
     learnt: Learnt
     origin: Origin

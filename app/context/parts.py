@@ -15,8 +15,9 @@ class Parts:
     """Everything that can go into a context.
 
     Attributes:
-        segments: Segments of the service and of the caller in any order, except for `history` and `newest`.
-            The caller's have names that `SegmentTables.order` does not contain; the last of them is left out first.
+        segments: All segments of the service and of the caller but `history` and `newest`, which have fields of their
+            own. If there is not enough room, the last segment of the caller is left out first; the caller's have names
+            that `SegmentTables.order` does not contain.
         contributions: The layers' contributions to segments, in the order of the registry.
         history: The messages from the anchor on, oldest first, without `newest`.
         newest: The last message if it is the user's.
@@ -50,7 +51,7 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A candidate for a context that fits.
+    """A context, complete or shortened, of which the first that fits into the limit is used.
 
     Attributes:
         layout: Its content, ready to render.

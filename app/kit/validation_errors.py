@@ -75,7 +75,10 @@ def word_error(found: Mapping[str, Any]) -> str:
 
 
 def _word_unit(found: Mapping[str, Any]) -> str:
-    """Return what a limit of length counts. Pydantic reports texts that have validators of their own like lists."""
+    """Return what a limit of length counts.
+
+    If a text has validators of its own, pydantic reports the same type of error for it as for a list.
+    """
     is_text = found["type"].startswith("string") or isinstance(found.get("input"), str)
     return "characters" if is_text else "items"
 

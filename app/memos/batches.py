@@ -3,8 +3,8 @@
 A message is eligible if memories may be made from it (`app/chats/eligibility.py`).
 
 A batch is formed once, by the append that fills it, or by a backfill. A batch that an append fills extends from the
-seq after the previous batch to its last eligible message. It keeps the size and the filters that it was opened with:
-changed settings apply to later batches.
+seq after the previous batch to its last eligible message. It keeps the size and the filters that it had with its
+first eligible message: settings that change later apply to the next batches.
 """
 
 from collections.abc import Iterable, Mapping
@@ -82,8 +82,8 @@ def form_batches(
     Args:
         open_batch: The batch that is filling; None before the first message.
         messages: The next messages of the line.
-        size: The number of eligible messages in each batch that is opened by this call.
-        filters: The eligibility filters of each batch that is opened by this call.
+        size: The number of eligible messages in each batch that is opened by this call, or has none of them yet.
+        filters: The eligibility filters of these batches.
 
     Returns:
         The batches that are full now, and the one that is filling.

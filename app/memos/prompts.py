@@ -124,7 +124,7 @@ MEMO = Prompt(
 
 
 MOST_BEFORE_TOKENS = 400
-"""The most tokens of the messages before the batch, and never more than an eighth of the room for the batch."""
+"""The most tokens of the messages before the batch, unless an eighth of the room for the batch is less."""
 
 MOST_PERSONA_CHARS = 200
 

@@ -1,7 +1,7 @@
-"""HTTP routes of messages, except the append, which is in `context` because it can return a context.
+"""HTTP routes of messages. The append is in `context`, because it can return a context; the re-import in `reimport`.
 
 The caller chooses a message's id, which may contain a slash, so the path parameter matches the rest of the path
-(`:path`). Routes with something after the id are declared before those without.
+(`:path`). So a GET with something after the id is declared before the GET without.
 """
 
 from collections.abc import Sequence

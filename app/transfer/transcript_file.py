@@ -53,7 +53,7 @@ class TranscriptLines:
         return None
 
     def read_missing_header(self) -> Source:
-        """Return the source of the header of a file that has none."""
+        """Return what is kept of the header if a file has no header: nothing."""
         return {}
 
     def read(self, line: Line, ids: Ids) -> Entry:
