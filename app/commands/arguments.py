@@ -43,7 +43,9 @@ def add_tenant(parser: argparse.ArgumentParser) -> None:
 def name_chat(tenant: str, chat_id: str) -> ChatRef:
     """Return the chat of a tenant. Raises SettingsError for an id that no chat can have."""
     if not re.fullmatch(CHAT_ID_PATTERN, chat_id):
-        raise SettingsError(f"{chat_id!r} is not a chat id; use 1 to 200 of the characters A-Z a-z 0-9 . _ : @ -")
+        raise SettingsError(
+            f"{chat_id!r} is not a chat id; use 1 to 200 of the characters A-Z a-z 0-9 . _ : @ -, but not . or .."
+        )
     return ChatRef.of(Caller(tenant, frozenset()), chat_id)
 
 

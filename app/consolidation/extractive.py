@@ -37,7 +37,7 @@ def learn(
     """Return the facts and the memories in `batch`: facts first, each in the order of the messages.
 
     Only sentences with an importance above 0.6 become memories: of every ten messages at most three sentences. Together
-    they have at most seven tokens for each message, or 40 if there are few messages. A fact that is stated twice is
+    these have at most seven tokens for each message, or 40 if that is more. A fact that is stated twice is
     returned twice.
 
     Args:
@@ -67,7 +67,9 @@ def promote(
 ) -> list[Learnt]:
     """Return a memory of each of these messages that has an importance above 0.6, in order.
 
-    It quotes the weightiest sentence of the message, at most 40 tokens. The other arguments are those of `learn`.
+    It quotes a sentence of the message, the first of the weightiest ones that have at most 40 tokens together. A
+    message without a sentence that says anything, or with longer ones only, has no memory. The other arguments are
+    those of `learn`.
     """
     return [
         memory

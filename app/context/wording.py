@@ -1,8 +1,8 @@
 """Renders a message as text that contains its speaker or its time, for formats without fields for these. Pure.
 
-A model imitates its earlier replies. If they began with a name, its next reply would too, so the name of a chat's sole
-character is left out before its messages. All other names are written: names before the user's messages do not have
-this effect, and without them the model would not know who speaks.
+A model imitates its earlier replies. If they began with a name, its next reply would too, so in formats with roles the
+name of a chat's sole character is left out before its messages. All other names are written: names before the user's
+messages do not have this effect, and without them the model would not know who speaks.
 """
 
 from collections.abc import Iterable

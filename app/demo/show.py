@@ -40,10 +40,10 @@ _NOT_SENT = {
 def word_context(
     context: Mapping[str, Any], inclusion: Sequence[Mapping[str, Any]], *, character: str | None = None
 ) -> Iterator[str]:
-    """Yield the lines of a context in the `text` format: a table of its segments, its coverage, and its text.
+    """Yield the lines that show a context: a table of its segments, its coverage, and its text.
 
     Args:
-        context: The context as the service returns it.
+        context: The context in the `text` format, as the service returns it.
         inclusion: For each message, whether the context contains or covers it.
         character: The character it is assembled for; None if there is no choice.
 
@@ -80,7 +80,8 @@ def word_savings(account: Account) -> Iterator[str]:
     for label, *costs in rows:
         yield f"  {label:<38}" + "  ".join(f"{cost:>12,.0f} {cost / max(1, full):>5.0%}" for cost in costs)
     yield "\n" + fill(
-        "The numbers are input tokens. A token that repeats the previous call, up to a breakpoint, is read from the"
+        "The first row counts input tokens; the others are costs, in tokens at the normal price. A token that repeats"
+        " the previous call, up to a breakpoint, is read from the"
         f" cache and costs {READ_PRICE}; a token written to the cache costs {WRITE_PRICE['5m']} if it is kept for"
         f" {TTL_S['5m'] // 60} minutes, {WRITE_PRICE['1h']} if for an hour. {account.cold} of the calls came after the"
         " cache had expired. The last column lets the cache expire in the pauses of the conversation. The service"

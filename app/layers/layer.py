@@ -162,8 +162,9 @@ class Layer:
         seeks_edges: (db_session, head, until_seq, now=) → whether the layer still searches for edges up to `until_seq`
             (inclusive). A forced cut then waits; the layer schedules the search and limits the wait. Called only for
             chats whose edges are this layer's.
-        export_state: (db_session, line, only_chat=) → the layer's state on a line, as JSON, with `only_chat` nothing of
-            scopes wider than the chat; None exports the rows of its tables.
+        export_state: (db_session, line, only_chat=) → the layer's state on a line, as JSON. With `only_chat`, it leaves
+            out what belongs to scopes wider than the chat. If the attribute is None, the rows of its tables are
+            exported.
         documents: A query on the line's row `c` for the layer's valid texts, which a search finds
             (`app/layers/documents.py`).
         document_kinds: The kinds of these texts: the part of their sources before the colon.

@@ -45,7 +45,7 @@ class MemoOut(BaseModel):
     stale: bool = Field(description="Whether its messages have changed since it was generated.")
     origin: Origin = Field(description=f"{ORIGIN} While there is no text yet, the value is `model`.")
     highlights: list[HighlightOut] = Field(description="At most three highlights, or the lines that a person wrote.")
-    text: str = Field(description="The text as it appears in the prompt.")
+    text: str = Field(description="The text; the prompt shows it with its date.")
     in_prompt: bool = Field(description=IN_PROMPT)
     pinned: bool = Field(description="Whether it stays in the prompt when it is older than the window.")
     edited: bool = Field(description=EDITED)

@@ -82,8 +82,8 @@ class MessageIn(RequestModel):
     )
     importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
         None,
-        description="The importance of the message, if the caller knows it. Learning makes a memory of a message above "
-        "0.6.",
+        description="The importance of the message, if the caller knows it. If it is above 0.6 and consolidation is "
+        "on, a memory quotes the message, unless something else was learnt from it.",
     )
     tool_calls: Annotated[list[ToolCall], Field(min_length=1, max_length=64, fail_fast=True)] | None = Field(
         None, description="The tool calls of the model."

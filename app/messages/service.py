@@ -1,8 +1,8 @@
 """Operations on messages: append them, list a page, get one.
 
 An append is one transaction. Its own statements are three: lock the chat (creating it if it is missing), insert the new
-messages, write the head (the columns of the line's row that change). It defers `MessagesAppended`; the handlers of that
-event run before the commit, and can add statements.
+messages, write the head (the columns of the line's row that change). Swipes need one or two more. It defers
+`MessagesAppended`; the handlers of that event run before the commit, and can add statements.
 """
 
 import asyncio

@@ -54,10 +54,11 @@ class Wanted(NamedTuple):
 class Alignment:
     """The result of matching the wanted messages with a line.
 
-    `diverges_at` is the index of the first wanted message that is followed, at any distance, by one that matches a
-    smaller seq; a new message counts as greater than every seq. The messages before the index keep their seqs: the new
-    line is a copy that ends with the last of them. All messages from the index on are appended to the copy. Those that
-    match a message have greater seqs than all kept messages, so the copy does not contain them and their ids are free.
+    `diverges_at` is the index of the first wanted message after which, at any distance, comes one that matches a
+    smaller seq than it does itself. For a new message, every seq counts as smaller. The messages before the index keep
+    their seqs: the new line is a copy that ends with the last of them. All messages from the index on are appended to
+    the copy. Those that match a message have greater seqs than all kept messages, so the copy does not contain them and
+    their ids are free.
 
     `diverges_at` cannot be larger. The message at the index is either new, or a later wanted message matches a smaller
     seq. A copy that kept the message would contain that later message before it, in the wrong order.
@@ -87,10 +88,11 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
     Then messages without an id that are between the same two matched neighbours in both lists are paired, by role and
     in order; the beginning and the end of the lists count as neighbours. A pair is a match with an edited text.
 
-    If the result needs a new line, though not only because messages have moved, edits may have confused the texts. The
-    lists are then compared place by place, and last by the texts that are unique in both lists.
+    It can be that the result needs a new line, and that not all messages are in both lists. Then edits may have misled
+    the comparison of texts. So the lists are compared place by place, and after that by the texts that are unique in
+    both lists.
 
-    Last, new messages at the end are matched with equal tombstones at the end of the line.
+    After that, new messages at the end are matched with equal tombstones at the end of the line.
     """
     given = {message.message_id for message in wanted if message.message_id is not None}
     start = _match_in_turn(existing, wanted, given)
@@ -232,9 +234,9 @@ def _find_gaps(existing: Iterable[Existing], matched: set[int]) -> dict[tuple[fl
 def _match_by_place(
     existing: Iterable[Existing], wanted: Sequence[Wanted], given: set[str], matches: Sequence[int | None]
 ) -> list[int] | None:
-    """Return the seq of the message at the place of each wanted message, or None if `matches` are as likely.
+    """Return the seq of the message at the place of each wanted message, or None if `matches` are more likely.
 
-    This is for a message whose text was edited to one that another message had, and that was edited too: the text then
+    This is for two messages that were both edited, and one of them now has the former text of the other: this text then
     seems to have moved. Both lists must have the same roles in the same order, and each message without an id whose
     text differs is an edit. There may be at most as many edits as `matches` have new and moved messages.
     """

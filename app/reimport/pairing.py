@@ -1,9 +1,9 @@
 """Pairs old and new messages between two matched neighbours: each pair is one message whose text was edited. Pure.
 
 If the text of a message was edited and its id is not given, it matches no stored message. But the messages around it
-still match, so the new message between them is taken for the stored message between them. If there are several new or
-several stored messages there, only messages of the same role are paired, and pairs never cross. Of the choices with the
-most pairs, the one with the most equal speakers and words is taken.
+still match, so a new message between them is taken for a stored message between them that has the same role. If there
+are several of them, pairs never cross. Of the choices with the most pairs, the one with the most equal speakers and
+words is taken.
 
 After the last matched message, messages can only be appended. So once a new message there has no partner, the new
 messages after it get none either.

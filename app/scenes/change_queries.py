@@ -1,7 +1,8 @@
 """SQL for changes to scenes: breaks that are set or removed, messages that change or move, lines that are truncated.
 
 A scene is *lifted* if its break was removed: its row stays for its recap, in case the break is set again. A lifted row
-is `truncated` if the line was truncated before the end of the scene; its text goes to the next scene that ends there.
+is `truncated` if the line was truncated before the end of the scene; its text goes to the next scene that ends
+there or later.
 """
 
 from collections.abc import Sequence

@@ -164,7 +164,8 @@ async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]
 async def _open_again(db_session: DbSession, head: Head, scene: Scene, event: LineTruncated) -> None:
     """Delete a scene that reaches past the end of a truncated line.
 
-    If it has a title or recap by a person, its row stays, lifted and `truncated`, for the next scene that ends there.
+    If it has a title or recap by a person, its row stays, lifted and `truncated`, for the next scene that ends
+    there or later.
     """
     if not (scene.is_written or scene.titled):
         await db_session.delete(scene)

@@ -133,8 +133,8 @@ async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: 
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Make another version current.
 
-    The scenes after it are folded in again: at once if one of them is in no newer version that is still valid,
-    otherwise when the next scene is closed.
+    The scenes after it are folded in again. If newer versions that are still valid contain them all, this waits until
+    the next scene is closed; otherwise it is done at once.
     """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()

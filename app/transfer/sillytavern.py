@@ -78,7 +78,7 @@ def read_extra(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def select_text(line: Line) -> str:
-    """Return the displayed text: `mes`, a copy of the selected swipe, or that swipe if an importer left `mes` empty."""
+    """Return the displayed text, which is `mes`; if an importer left it empty, it is the selected swipe."""
     text, swipes, index = line.fields.get("mes"), line.fields.get("swipes"), line.fields.get("swipe_id", 0)
     if not text and isinstance(swipes, list) and isinstance(index, int) and 0 <= index < len(swipes):
         text = swipes[index]
@@ -96,8 +96,8 @@ def _swipes(line: Line) -> dict[str, Any]:
 def order_swipes(line: Line) -> tuple[list[Any], int, list[Any] | None]:
     """Return the texts of a message, the index of the displayed one, and the form of `swipes`.
 
-    The form has a 1 for each text, and otherwise what is there in place of one, such as an empty text. It is None if
-    the line has no swipes.
+    The form is a list as long as `swipes`: 1 for each text that is not empty, and for every other entry the entry
+    itself. It is None if the line has no swipes, or no displayed text.
     """
     given, index = line.fields.get("swipes"), line.fields.get("swipe_id", 0)
     text = select_text(line)

@@ -2,7 +2,7 @@
 
 A look is one step of the search, usually one request to the model. A message is judged once a look has decided whether
 the scene ends on it. Looks go from the oldest message that is not judged to the newest one, so each message is judged
-once. A look also reads a few judged messages before the others, as context.
+once, unless it changes. A look also reads a few judged messages before the others, as context.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ CONTEXT_MESSAGES = 10
 """The maximum number of judged messages that are read as context."""
 
 MOST_REJUDGED = 12
-"""A change of a message makes at most this many judged messages unjudged again; older messages stay judged."""
+"""A change of a message makes at most this many judged messages, and the one before them, unjudged again."""
 
 
 @dataclass(frozen=True, slots=True)
