@@ -26,8 +26,11 @@ _CHANGED = 16
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
-    """Schedule the index each time that EVERY_MESSAGES more messages are not in it, and vectors with each append."""
-    due = [VECTORS] if db_session.with_vectors else []
+    """Schedule the index each time that EVERY_MESSAGES more messages are not in it, and vectors with each append.
+
+    The texts of the layers, too: what the user's other chats taught meanwhile has no vector in this chat yet.
+    """
+    due = [VECTORS, TEXTS] if db_session.with_vectors else []
     if Progress.of(event.head).is_due(event.head.head_seq, event.former_head_seq):
         due.append(INDEX)
     await _schedule(db_session, event.head, due, now=event.now, settle_s=event.settle_s)
@@ -84,9 +87,10 @@ async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, *,
 
 
 async def erase_owner(db_session: DbSession, event: OwnerErased, *, now: datetime) -> None:
-    """Schedule the deletion of vectors in other chats whose texts only the erased chat had taught its user or all."""
-    if not db_session.with_vectors:
-        return
+    """Schedule the deletion of vectors in other chats whose texts only the erased chat had taught its user or all.
+
+    This needs no model, so it is done without one, too.
+    """
     owners = [Owner.of_tenant(event.tenant)]
     if event.user_id is not None:
         owners.append(Owner.of_user(event.tenant, event.user_id))

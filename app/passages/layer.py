@@ -13,14 +13,14 @@ from app.passages.handlers import (
 from app.passages.job import INDEX_MESSAGES
 from app.passages.models import Passage, PassageVector, TextVector
 from app.passages.progress import NAME
-from app.passages.texts import DELETE_GONE, EMBED_TEXTS
+from app.passages.texts import COMPARE_ALL, EMBED_TEXTS
 from app.passages.vectors import EMBED_MESSAGES
 
 LAYER = Layer(
     name=NAME,
     settings=None,
     models=(Passage, PassageVector, TextVector),
-    jobs=(INDEX_MESSAGES, EMBED_MESSAGES, EMBED_TEXTS, DELETE_GONE),
+    jobs=(INDEX_MESSAGES, EMBED_MESSAGES, EMBED_TEXTS, COMPARE_ALL),
     on_append=on_append,
     on_change=on_change,
     on_truncate=on_truncate,

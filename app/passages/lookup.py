@@ -143,10 +143,10 @@ _TEXT_SIMILARITY = f"""
     WHERE {{if_}} AND v.chat_key = {{chat_key}} AND v.line_id = '{CHAT_WIDE}' AND v.model_id = {_MODEL}
         AND v.digest = {{digest}} {ONE_LOOKUP_EACH}"""  # noqa: S608
 
-_NEAREST_TEXTS = f"""
+_TEXT_SIMILARITIES = f"""
     SELECT digest, max(-(vector <#> (SELECT {{vector}}::text::halfvec)))::float8 AS similarity FROM text_vectors
-    WHERE chat_key = {{chat_key}} AND line_id = '{CHAT_WIDE}' AND model_id = {_MODEL}
-    GROUP BY digest ORDER BY similarity DESC LIMIT {MOST_NEAREST}"""  # noqa: S608
+    WHERE {{chats}} AND line_id = '{CHAT_WIDE}' AND model_id = {_MODEL}
+    GROUP BY digest"""  # noqa: S608
 
 _NEAR = f"""
     SELECT m.*, NULL::float8 AS likelihood, nearest.similarity FROM nearest CROSS JOIN LATERAL (
@@ -207,12 +207,16 @@ def write_text_similarity(text: str, chat_key: str, condition: str, vector: str,
     )
 
 
-def write_nearest_texts(chat_key: str, vector: str, model: str) -> str:
-    """Return the query of the MOST_NEAREST texts of a chat's layers that are nearest to a vector.
+def write_text_similarities(chats: str, vector: str, model: str) -> str:
+    """Return the query of the similarities of all texts of the layers of some chats, by `digest`.
 
-    Its columns are `digest` and `similarity`, the nearest first; the parameters are those of `write_nearest`.
+    Args:
+        chats: A condition on the column `chat_key`.
+        vector: The parameter with the vector, as text.
+        model: The parameter with the name of its model.
+
     """
-    return _NEAREST_TEXTS.format(chat_key=chat_key, vector=vector, model=model)
+    return _TEXT_SIMILARITIES.format(chats=chats, vector=vector, model=model)
 
 
 def write_similarity(text: str, vector: str, model: str) -> str:

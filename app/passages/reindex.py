@@ -15,7 +15,7 @@ from app.kit.llm.answer import ModelError
 from app.passages import queries, text_queries
 from app.passages.progress import NAME
 from app.passages.queries import Line, Text
-from app.passages.texts import find_lacking, make_text_vectors
+from app.passages.texts import MOST_TEXTS, find_lacking, make_text_vectors, save_text_vectors
 from app.passages.vectors import Row, make_vectors
 
 _LINES = 1_000
@@ -123,26 +123,24 @@ class Reindexer:
             counts.messages += await self._add(line, texts, rows) if rows else 0
 
     async def _make_of_texts(self, line: Line, embedder: TextEmbedder, counts: Counts) -> None:
-        """Make the vectors of the layers' texts."""
-        is_all = False
-        while not is_all:
+        """Make the vectors of the layers' texts, until nothing is missing but what the model refuses."""
+        refused: set[bytes] = set()
+        while True:
             async with self._database.raw() as connection:
                 lacking = await find_lacking(connection, line, self._model_id, self._clock())
-            is_all = lacking.is_all
-            try:
-                rows = await make_text_vectors(embedder, lacking.texts)
-            except ModelError as error:
-                if error.curable:
-                    raise
-                counts.refused += len(lacking.texts)
-                return
+            missing = [digest for digest in lacking.missing if digest not in refused][:MOST_TEXTS]
+            if not missing:
+                break
+            rows = await make_text_vectors(embedder, {digest: lacking.missing[digest] for digest in missing})
+            made = {digest for digest, *_ in rows}
+            refused |= set(missing) - made
             async with self._database.unit_of_work() as db_session:
                 if await lock_line(db_session, *line) is None:
                     return
                 record_nothing(db_session, line)
-                if rows:
-                    await text_queries.add(db_session.raw, line[0], self._model_id, rows)
-            counts.texts += len(lacking.texts)
+                await save_text_vectors(db_session.raw, line, self._model_id, rows, self._clock())
+            counts.texts += len(made)
+        counts.refused += len(refused)
 
     async def _add(self, line: Line, texts: list[Text], rows: list[Row]) -> int:
         """Add the vectors of texts that the line still has, and return the number of their messages."""

@@ -1,19 +1,21 @@
-"""The job that gives vectors to the texts of the layers, so that they are found by their meaning.
+"""The jobs that give vectors to the texts of the layers, so that they are found by their meaning.
 
-It is scheduled whenever a layer's texts may have changed. It then compares the texts of the current line with the
-vectors that there are: it makes those that are missing, and deletes those of texts that are gone.
+A job compares the texts of the current line with the vectors that there are. It deletes those of texts that are gone,
+and makes those that are missing. Before it saves, it compares again under the line's lock, because a text of the user
+can be forgotten without any change of this chat.
 """
 
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
-from app.chats.heads import read_head
+from app.chats.heads import lock_line, read_head
 from app.embeddings.service import ModelDiffers, get_current
 from app.embeddings.vectors import format_halfvec
 from app.kit.db import Connection, DbSession
 from app.kit.job_context import JobContext, TextEmbedder
+from app.kit.llm.answer import ModelError
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, LeftToOthers, Made
 from app.layers.layer import Layer
@@ -25,122 +27,164 @@ from app.passages.text_queries import Line
 Row = tuple[bytes, int, str]
 """The digest of a text, the number of the part, and its vector as text."""
 
-Gone = dict[UUID, set[bytes]]
-"""The digests of vectors whose texts are gone, by the chat's key."""
+MOST_TEXTS = 32
+"""How many texts get vectors at once: a change of the line while the model is asked costs as many."""
 
-_MOST = 100
-"""How many texts get vectors at once."""
+_NO_MODEL = 0  # no model has this id
 
-_NO_MODEL = 0
-
-_statements: list[str] = []  # `text_queries.write_texts` of the layers of this process
+_statement = ""  # `text_queries.write_texts` of the layers of this process
 
 
 def embed_texts_of(layers: Sequence[Layer]) -> None:
     """Give the texts of these layers vectors in this process. Called by `app/registry.py`."""
-    _statements[:] = [statement] if (statement := text_queries.write_texts(layers)) else []
+    global _statement
+    _statement = text_queries.write_texts(layers)
 
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """What the vectors of the current line's texts lack.
+    """How the vectors of a chat differ from the texts of its current line.
 
     Attributes:
-        model_id: The model.
-        texts: Texts without a vector, by digest; at most _MOST.
+        missing: The texts without a vector of the model, by digest.
         gone: The digests of vectors whose texts are gone.
-        is_all: Whether `texts` are all texts without a vector.
 
     """
 
-    model_id: int
-    texts: dict[bytes, str]
-    gone: set[bytes]
-    is_all: bool
+    missing: Mapping[bytes, str]
+    gone: frozenset[bytes]
+
+    def choose(self) -> dict[bytes, str]:
+        """Return at most MOST_TEXTS missing texts: any, so that texts which the model refuses do not keep others away.
+
+        As long as vectors have to be deleted, this returns none: their deletion waits for no model.
+        """
+        if self.gone:
+            return {}
+        return {
+            digest: self.missing[digest]
+            for digest in random.sample(sorted(self.missing), min(MOST_TEXTS, len(self.missing)))
+        }
 
 
 async def find_lacking(connection: Connection, line: Line, model_id: int, now: datetime) -> Lacking:
     """Compare the layers' texts of a line with the chat's vectors."""
     texts: dict[bytes, str | None] = {}
-    for statement in _statements:
-        texts = await text_queries.list_texts(connection, statement, line, model_id, now)
-    missing = [(digest, text) for digest, text in texts.items() if text is not None]
-    gone = await text_queries.list_stored(connection, line[0]) - texts.keys()
-    return Lacking(model_id, dict(missing[:_MOST]), gone, len(missing) <= _MOST)
+    if _statement:
+        texts = await text_queries.list_texts(connection, _statement, line, model_id, now)
+    missing = {digest: text for digest, text in texts.items() if text is not None and text.strip()}
+    return Lacking(missing, frozenset(await text_queries.list_stored(connection, line[0]) - texts.keys()))
 
 
-async def make_text_vectors(embedder: TextEmbedder, texts: dict[bytes, str]) -> list[Row]:
-    """Return the vectors of texts, given by digest. Raises ModelError."""
+async def make_text_vectors(embedder: TextEmbedder, texts: Mapping[bytes, str]) -> list[Row]:
+    """Return the vectors of texts, given by digest; those that the model refuses get none.
+
+    Raises ModelError if the model is unavailable.
+    """
     parts = [(digest, number, part) for digest, text in texts.items() for number, part in enumerate(divide(text))]
     if not parts:
         return []
-    made = await embedder.embed([part for _, _, part in parts])
+    try:
+        made = await embedder.embed([part for _, _, part in parts])
+    except ModelError as error:
+        if error.curable:
+            raise
+        if len(texts) == 1:
+            return []
+        return [row for digest, text in texts.items() for row in await make_text_vectors(embedder, {digest: text})]
     return [
         (digest, number, format_halfvec(vector))
         for (digest, number, _), vector in zip(parts, made.vectors, strict=True)
     ]
 
 
-async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> Lacking | None:
-    """Return what is lacking; None if nothing is, if there is no model, or the line is gone or not current."""
+async def save_text_vectors(
+    connection: Connection, line: Line, model_id: int, rows: Sequence[Row], now: datetime
+) -> Lacking:
+    """Delete the vectors of texts that are gone, and add the rows of those that are still missing.
+
+    The line is locked. Return what was lacking before.
+    """
+    lacking = await find_lacking(connection, line, model_id, now)
+    if lacking.gone:
+        await text_queries.delete(connection, line[0], lacking.gone)
+    if wanted := [row for row in rows if row[0] in lacking.missing]:
+        await text_queries.add(connection, line[0], model_id, wanted)
+    return lacking
+
+
+@dataclass(frozen=True, slots=True)
+class _Next:
+    """The texts that get vectors now.
+
+    Attributes:
+        model_id: The model; None if none is configured, so that vectors can only be deleted.
+        texts: The texts by digest; none if vectors have to be deleted before.
+
+    """
+
+    model_id: int | None
+    texts: Mapping[bytes, str]
+
+
+async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Next | None:
+    """Return the next texts; None if there is nothing to make or to delete, or the line is gone or not current."""
     line = claimed.owner.line
     head = await read_head(db_session, *line)
-    if head is None or not head.is_current or ctx.embedder is None:
+    if head is None or not head.is_current:
         return None
+    if ctx.embedder is None:
+        gone = (await find_lacking(db_session.raw, line, _NO_MODEL, ctx.clock())).gone
+        return _Next(None, {}) if gone else None
     try:
         model_id = (await get_current(ctx.database, ctx.embedder, ctx.clock)).model_id
     except ModelDiffers as error:
         raise LeftToOthers(f"{error}; restart this worker with the settings of the current model") from None
     lacking = await find_lacking(db_session.raw, line, model_id, ctx.clock())
-    return lacking if lacking.texts or lacking.gone else None
+    return _Next(model_id, lacking.choose()) if lacking.missing or lacking.gone else None
 
 
-async def _draft(ctx: JobContext, _claimed: Claimed, source: Lacking) -> list[Row]:
-    """Return the vectors of the texts that have none. Raises ModelError."""
-    assert ctx.embedder is not None
-    return await make_text_vectors(ctx.embedder, source.texts)
+async def _draft(ctx: JobContext, _claimed: Claimed, source: _Next) -> list[Row]:
+    """Return the vectors of the texts. Raises ModelError."""
+    return await make_text_vectors(ctx.embedder, source.texts) if ctx.embedder is not None else []
 
 
-async def _is_unchanged(_db_session: DbSession, made: Made[Lacking, list[Row]]) -> bool | None:
-    """Return True, or None if another line became the current one.
-
-    Whatever changes a text schedules the work item again, and then nothing is saved.
-    """
+async def _is_unchanged(_db_session: DbSession, made: Made[_Next, list[Row]]) -> bool | None:
+    """Return True, or None if another line became the current one. `_save` compares the texts again."""
     return True if made.head.is_current else None
 
 
-async def _save(db_session: DbSession, made: Made[Lacking, list[Row]]) -> None:
-    """Add the vectors, delete those of texts that are gone, and continue if more texts have none."""
+async def _save(db_session: DbSession, made: Made[_Next, list[Row]]) -> None:
+    """Add and delete vectors, and continue if more texts have none, unless the model refused all of these."""
     head, source = made.head, made.source
-    if made.draft:
-        await text_queries.add(db_session.raw, head.chat_key, source.model_id, made.draft)
-    if source.gone:
-        await text_queries.delete(db_session.raw, head.chat_key, source.gone)
-    if not source.is_all:
+    model_id = _NO_MODEL if source.model_id is None else source.model_id
+    lacking = await save_text_vectors(db_session.raw, head.line, model_id, made.draft, made.now)
+    made_now = {digest for digest, *_ in made.draft}
+    is_stuck = source.model_id is None or (source.texts and not made_now)
+    if lacking.missing.keys() - made_now and not is_stuck:
         await schedule_next(db_session, head, TEXTS, now=made.now)
 
 
 EMBED_TEXTS = Job(prefix=TEXTS, read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)
 
 
-async def _read_gone(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> Gone | None:
-    """Return the vectors whose texts are gone, in all chats of the user or the tenant."""
-    gone: Gone = {}
-    for line in await text_queries.list_lines(db_session.raw, claimed.owner):
-        lacking = await find_lacking(db_session.raw, line, _NO_MODEL, ctx.clock())
-        if lacking.gone:
-            gone[line[0]] = lacking.gone
-    return gone or None
+async def _read_lines(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> list[Line] | None:
+    """Return the current lines of the user's or the tenant's chats that have vectors."""
+    return await text_queries.list_lines(db_session.raw, claimed.owner) or None
 
 
-async def _keep(_ctx: JobContext, _claimed: Claimed, source: Gone) -> Gone:
-    return source
+async def _compare_all(ctx: JobContext, _claimed: Claimed, source: list[Line]) -> None:
+    """Schedule the comparison, chat by chat, each in a transaction of its own; nothing is left to save."""
+    for line in source:
+        async with ctx.database.unit_of_work() as db_session:
+            head = await lock_line(db_session, *line)
+            if head is not None:
+                await schedule_next(db_session, head, TEXTS, now=ctx.clock())
 
 
-async def _delete_gone(db_session: DbSession, made: Made[Gone, Gone]) -> None:
-    for chat_key, digests in sorted(made.source.items()):
-        await text_queries.delete(db_session.raw, chat_key, digests)
+async def _save_nothing(_db_session: DbSession, _made: Made[list[Line], None]) -> None:
+    """Do nothing: the draft has done everything."""
 
 
-DELETE_GONE = Job(prefix=GONE, read=_read_gone, draft=_keep, save=_delete_gone)
-"""Deletes the vectors of texts that the user's or the tenant's other chats no longer know, after a chat was erased."""
+COMPARE_ALL = Job(prefix=GONE, read=_read_lines, draft=_compare_all, save=_save_nothing)
+"""After a chat was erased, schedules the comparison in the other chats that knew what it had taught."""

@@ -12,7 +12,7 @@ from app.kit.job_context import JobContext, TextEmbedder
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, LeftToOthers, Made
 from app.passages import queries
-from app.passages.handlers import TEXTS, schedule_next
+from app.passages.handlers import schedule_next
 from app.passages.parts import divide
 from app.passages.progress import VECTORS, Progress
 from app.passages.queries import Text
@@ -112,10 +112,7 @@ async def _save(db_session: DbSession, made: Made[_Next, list[Row]]) -> None:
     if made.draft:
         await queries.add_vectors(db_session.raw, head.chat_key, model_id, made.draft)
     changed = set(source.progress.changed)
-    is_new = source.former.model_id != model_id
-    if is_new:  # the layers' texts have no vectors of this model either
-        await schedule_next(db_session, head, TEXTS, now=made.now)
-    if source.former.has_leftovers or is_new:
+    if source.former.has_leftovers or source.former.model_id != model_id:
         await queries.delete_leftover_vectors(db_session.raw, head.chat_key)
     elif changed:
         ids = [text.message_id for text in source.texts if text.seq in changed]

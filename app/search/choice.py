@@ -17,6 +17,13 @@ On LoCoMo's questions, with 2,000 tokens, 0.15 saves a quarter of the tokens and
 would lose 5 (`bench/recall.py`).
 """
 
+LEAST_MEANING = 0.35
+"""A text of a layer that has no word of the query is recalled only if its meaning adds as much: 70 percent of the most.
+
+The part of the most similar text is always 0.5, however little it has to do with the query, so many unrelated memories
+would pass LEAST_SCORE.
+"""
+
 _QUOTING = {"memory", "message"}
 
 
@@ -53,6 +60,11 @@ class Hit(NamedTuple):
         return self.source.partition(":")[2]
 
     @property
+    def is_vague(self) -> bool:
+        """Whether it is a text of a layer without a word of the query, whose meaning is only a little similar."""
+        return self.kind != "message" and not self.parts["text"] and self.parts.get("vector", 0.0) < LEAST_MEANING
+
+    @property
     def line(self) -> str:
         """The result on one line."""
         return f"- [{self.category or self.kind}] {' '.join(self.text.split())}"
@@ -69,10 +81,11 @@ def choose(
 ) -> list[Hit]:
     """Return the best results whose lines fit into the limit together with the heading, oldest first.
 
-    A result that scores far below the best one is left out, even if the best one is
-    left out itself. If a result does not fit, shorter ones after it are tried, until MAX_MISFITS results did not fit.
-    A result is left out, too, if all of its words are in a row in a better result, in one of `left_out` or in one of
-    `shown`, or if it is the same as a better result or one of `left_out` (`is_same`).
+    A result that scores far below the best one is left out, even if the best one is left out itself, and so is a text
+    of a layer that has no word of the query and no very similar meaning. If a result does not fit, shorter ones after
+    it are tried, until MAX_MISFITS results did not fit. A result is left out, too, if all of its words are in a row in
+    a better result, in one of `left_out` or in one of `shown`, or if it is the same as a better result or one of
+    `left_out` (`is_same`).
 
     Args:
         hits: The results, best first.
@@ -92,7 +105,7 @@ def choose(
     for hit in hits:
         if misfits == MAX_MISFITS:
             break
-        if hit.score < least:
+        if hit.score < least or hit.is_vague:
             continue
         words = _bounded(hit.text)
         if hit.source in left_out or any(words in text for text in known) or any(is_same(hit, one) for one in passed):

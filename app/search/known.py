@@ -57,8 +57,8 @@ class KnownTexts(NamedTuple):
                 words.setdefault(edge, []).append(word)
         return cls(listed, [digest_text(one.text) for one in listed], places, words)
 
-    def find_likely(self, terms: Sequence[str], most: int, *, left_out: frozenset[str] = frozenset()) -> list[Document]:
-        """Return at most `most` texts that have a term or a similar word: those with the most and the rarest.
+    def find_likely(self, terms: Sequence[str], most: int, *, left_out: frozenset[str] = frozenset()) -> list[int]:
+        """Return the places of at most `most` texts that have a term or a similar word: those with the most and rarest.
 
         Texts with the sources in `left_out` are not returned.
         """
@@ -78,21 +78,21 @@ class KnownTexts(NamedTuple):
             for place, likelihood in enumerate(likelihoods)
             if likelihood and self.texts[place].source not in left_out
         ]
-        return [self.texts[place] for _, place in heapq.nlargest(most, allowed)]
+        return [place for _, place in heapq.nlargest(most, allowed)]
 
     def find_near(
-        self, nearest: Mapping[bytes, float], most: int, *, left_out: frozenset[str] = frozenset()
-    ) -> list[Document]:
-        """Return at most `most` texts with a similar meaning; `nearest` are cosines by digest.
+        self, similarities: Mapping[bytes, float], most: int, *, left_out: frozenset[str] = frozenset()
+    ) -> list[int]:
+        """Return the places of at most `most` texts with a similar meaning; `similarities` are cosines by digest.
 
         Texts with the sources in `left_out` are not returned.
         """
         near = [
-            (nearest[digest], place)
+            (similarities[digest], place)
             for place, digest in enumerate(self.digests)
-            if digest in nearest and self.texts[place].source not in left_out
+            if digest in similarities and self.texts[place].source not in left_out
         ]
-        return [self.texts[place] for _, place in heapq.nlargest(most, near)]
+        return [place for _, place in heapq.nlargest(most, near)]
 
 
 class Viewed(NamedTuple):

@@ -10,8 +10,8 @@ from app.passages.lookup import (
     NEAREST_COLUMNS,
     write_in_index,
     write_nearest,
-    write_nearest_texts,
     write_similarity,
+    write_text_similarities,
     write_text_similarity,
 )
 
@@ -46,7 +46,7 @@ _LIKELY = """
     )
     SELECT {columns}, role, name, {similarity}, total.texts, total.is_cut{more}
     FROM total LEFT JOIN texts ON (number IN (SELECT number FROM likely)) {hashed}{or_near}{or_listed}{own}
-    {nearest_texts}"""
+    {text_similarities}"""
 
 _OR_NEAR = """
         OR (texts.similarity IS NOT NULL AND (number IN (
@@ -60,8 +60,8 @@ _OR_FEW_NEAR = f"""
 _NO_SIMILARITY = "NULL::float8 AS similarity, NULL::float8 AS lowest"
 _SIMILARITY = "coalesce(texts.similarity, own.similarity) AS similarity, (SELECT lowest FROM nearest LIMIT 1) AS lowest"
 
-# For the texts that recall remembers: a row for each of the nearest texts of the layers, without the text.
-_NEAREST_TEXTS = """
+# For the texts that recall remembers: the similarity of each text of the layers, without the text.
+_TEXT_SIMILARITIES = """
     UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, near.similarity,
         (SELECT lowest FROM nearest LIMIT 1), total.texts, total.is_cut, near.digest
     FROM total CROSS JOIN ({near}) AS near WHERE $15::boolean"""
@@ -116,8 +116,8 @@ def write_likely(
         which: A condition on rows `c` of `chats`: the lines that are searched.
         most_in_index: How many messages of each chat the index finds at most.
         more: Further columns of `texts` to return, after a comma.
-        listed: Whether all texts of some kinds are returned (`IS_LISTED`), and with vectors also the digests of the
-            nearest texts of the layers.
+        listed: Whether all texts of some kinds are returned (`IS_LISTED`), and with vectors also the similarities
+            of the layers' texts, by digest.
 
     """
     deep = f"${places.deep}"
@@ -145,7 +145,9 @@ def write_likely(
         )
         if given
         else "",
-        nearest_texts=_NEAREST_TEXTS.format(near=write_nearest_texts("$1", *given)) if given and listed else "",
+        text_similarities=_TEXT_SIMILARITIES.format(near=write_text_similarities("chat_key = $1", *given))
+        if given and listed
+        else "",
         unlisted=f" AND NOT {IS_LISTED.format(text='t')}" if listed else "",
         or_listed=f" OR {IS_LISTED.format(text='texts')}" if listed else "",
     )

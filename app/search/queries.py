@@ -24,7 +24,7 @@ class Question(NamedTuple):
         left_out: Sources that are not searched.
         most_tokens: Longer messages are not searched.
         kinds_listed: The kinds of sources that are not searched, but returned as a whole.
-        with_nearest: Whether the digests of the nearest texts are returned, too (`Texts.nearest`).
+        with_similarities: Whether the cosines of the layers' texts are returned, too (`Texts.similarities`).
 
     """
 
@@ -39,7 +39,7 @@ class Question(NamedTuple):
     left_out: Sequence[str] = ()
     most_tokens: int = MAX_MESSAGE_TOKENS
     kinds_listed: Sequence[str] = ()
-    with_nearest: bool = False
+    with_similarities: bool = False
 
 
 class Wanted(NamedTuple):
@@ -85,15 +85,14 @@ class Texts(NamedTuple):
             words and by its meaning has two rows or more.
         total: How many texts were searched.
         lowest: A low cosine of the chat; None without vectors.
-        nearest: The cosines of the layers' texts that are nearest to the query, by digest (`passages.lookup`); at most
-            MOST_NEAREST, and none unless the question asks for them.
+        similarities: The cosines of the layers' texts by digest (`passages.lookup`), if the question asks for them.
 
     """
 
     rows: Sequence[Mapping[str, Any]]
     total: int = 0
     lowest: float | None = None
-    nearest: Mapping[bytes, float] = {}
+    similarities: Mapping[bytes, float] = {}
 
 
 async def list_candidates(
@@ -118,7 +117,7 @@ async def list_candidates(
         question.keys,
         question.kinds_listed,
     )
-    return await _search(connection, statement, given, (*meaning, question.with_nearest) if meaning else ())
+    return await _search(connection, statement, given, (*meaning, question.with_similarities) if meaning else ())
 
 
 async def look_up_in_chat(
@@ -144,8 +143,8 @@ async def _search(connection: Connection, statement: str, given: Sequence[Any], 
         rows = await connection.fetch(statement, *given, True, *meaning)
     first = rows[0]
     found = [row for row in rows if row["source"] is not None]
-    nearest = {row["near_digest"]: row["similarity"] for row in rows if row.get("near_digest") is not None}
-    return Texts(found, first["texts"], first["lowest"], nearest)
+    similarities = {row["near_digest"]: row["similarity"] for row in rows if row.get("near_digest") is not None}
+    return Texts(found, first["texts"], first["lowest"], similarities)
 
 
 class Sources(NamedTuple):

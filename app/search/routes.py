@@ -28,7 +28,7 @@ async def search_memories(
 
     Only what is valid on the line is found. One word of the query is enough; words
     with a typo, and other forms of a word if the chat has a `language`, are found too. If the server has an embedding
-    model, messages are also found by their meaning.
+    model, texts are also found by their meaning.
     """
     meaning = await embed_query(embedders(ref.tenant), body.query)
     async with pool.unit_of_work(ref.tenant) as db_session:

@@ -12,7 +12,6 @@ from app.kit.db import Connection
 from app.layers.documents import Document
 from app.layers.layer import Layer
 from app.passages.keys import list_wanted
-from app.passages.lookup import MOST_NEAREST, digest_text
 from app.passages.words import list_patterns
 from app.search.choice import Hit
 from app.search.known import MAX_LIKELY, KnownTexts, Viewed, find_remembered, remember_texts
@@ -143,21 +142,16 @@ async def find(
         texts = texts._replace(rows=[row for row, listed in zip(texts.rows, is_listed, strict=True) if not listed])
     else:
         texts = texts._replace(total=texts.total + len(known.texts))
-    return Found(texts, _choose_known(known, terms, texts.nearest, frozenset(left_out)))
+    return Found(texts, _choose_known(known, terms, texts.similarities, frozenset(left_out)))
 
 
 def _choose_known(
-    known: KnownTexts, terms: Sequence[str], nearest: Mapping[bytes, float], left_out: frozenset[str]
+    known: KnownTexts, terms: Sequence[str], similarities: Mapping[bytes, float], left_out: frozenset[str]
 ) -> list[tuple[Document, float | None]]:
-    """Return the remembered texts with the most and the rarest terms, and those with the most similar meaning.
-
-    A text whose vector is not among the nearest is taken to be as near as the last of them.
-    """
-    chosen = known.find_likely(terms, MAX_LIKELY, left_out=left_out)
-    chosen += known.find_near(nearest, MAX_NEAR_TEXTS, left_out=left_out)
-    other = min(nearest.values()) if len(nearest) == MOST_NEAREST else None
-    by_source = {one.source: one for one in chosen}
-    return [(one, nearest.get(digest_text(one.text), other)) for one in by_source.values()]
+    """Return the remembered texts with the most and the rarest terms, and those with the most similar meaning."""
+    chosen = dict.fromkeys(known.find_likely(terms, MAX_LIKELY, left_out=left_out))
+    chosen |= dict.fromkeys(known.find_near(similarities, MAX_NEAR_TEXTS, left_out=left_out))
+    return [(known.texts[place], similarities.get(known.digests[place])) for place in chosen]
 
 
 async def rank_found(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:

@@ -7,7 +7,13 @@ from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.liveness import keep_to_chat
 from app.layers.documents import COLUMNS, Document, write_documents
 from app.layers.layer import Layer
-from app.passages.lookup import MOST_IN_INDEX, write_messages, write_near_messages
+from app.passages.lookup import (
+    MOST_IN_INDEX,
+    write_messages,
+    write_near_messages,
+    write_text_digest,
+    write_text_similarities,
+)
 from app.search.likely import IS_LISTED, Places, write_likely, write_near
 
 MAX_MESSAGES = 1_000
@@ -69,7 +75,7 @@ _EVERYWHERE = """
         SELECT known.*, {similarity} FROM (SELECT DISTINCT ON (place) {places},
             CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
                 ELSE c.chat_key || d.source END AS place,
-            d.*, NULL::text AS role, NULL::text AS name, NULL::bytea AS digest, NULL::float8 AS likelihood
+            d.*, NULL::text AS role, NULL::text AS name, {digest} AS digest, NULL::float8 AS likelihood
         FROM chats c
         CROSS JOIN LATERAL (
             SELECT p.value ->> 'name' AS character, $2::timestamptz AS now, NULL::int AS before_seq
@@ -126,7 +132,7 @@ def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
 
     The parameter after the keys says whether the search is a deep one (`passages.lookup.MOST_DEEP`). With vectors, two
     parameters follow, a vector and its model, and texts with a similar meaning are found, too. `recall` then has one
-    more, which says whether the digests of the layers' nearest texts are returned as well.
+    more, which says whether the similarities of the layers' texts are returned as well.
     """
     recall = _write_recall(write_documents(layers, _is_recalled) or _NO_DOCUMENTS, with_vectors=with_vectors)
     everywhere = write_documents(layers, _is_looked_up) or _NO_DOCUMENTS
@@ -165,7 +171,11 @@ def _write_recall(documents: str, *, with_vectors: bool) -> str:
 
 def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int, *, with_vectors: bool) -> str:
     places = Places(9, keys, keys + 1, with_vectors)
-    similarity, near = write_near("known", "known.chat_key", "true", places)
+    similarity, near = "NULL::float8 AS similarity", ""
+    if places.given:
+        chats = f"chat_key IN (SELECT c.chat_key FROM chats c WHERE {which})"  # noqa: S608
+        similarity = "near.similarity"
+        near = f" LEFT JOIN ({write_text_similarities(chats, *places.given)}) AS near ON near.digest = known.digest"
     texts = _EVERYWHERE.format(
         documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
         messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, with_vectors=with_vectors),
@@ -176,6 +186,7 @@ def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int,
         one_lookup_each=ONE_LOOKUP_EACH,
         similarity=similarity,
         near=near,
+        digest=write_text_digest("d.text") if places.given else "NULL::bytea",
     )
     more = f", {_FOUND}"
     return write_likely(texts, places, MAX_LOOKED_UP, which=which, most_in_index=most_in_index, more=more)

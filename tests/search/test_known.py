@@ -30,8 +30,8 @@ def make(*texts: str) -> KnownTexts:
     return KnownTexts.of(Document(f"memory:{number}", text, 0, 0) for number, text in enumerate(texts))
 
 
-def sources(found: Iterable[Document]) -> list[str]:
-    return [one.source for one in found]
+def sources(places: Iterable[int]) -> list[str]:
+    return [f"memory:{place}" for place in places]
 
 
 def has(text: str, term: str) -> bool:
