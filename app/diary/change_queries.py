@@ -105,10 +105,10 @@ _HIDE = f"""
 
 
 class Gone(NamedTuple):
-    """The entries that a truncation removed from a line.
+    """The entries that a truncation has deleted or moved.
 
     Attributes:
-        entry_ids: The entries that were deleted, and those of people, which stay but are about no messages any more.
+        entry_ids: The entries that were deleted, and those that stay but are about no messages any more.
         first_seqs: The first message of each period that a deleted entry covered.
 
     """
@@ -133,7 +133,7 @@ async def list_reaching(db_session: DbSession, line: Line, from_seq: int) -> dic
 
 
 async def truncate(db_session: DbSession, line: Line, from_seq: int) -> Gone:
-    """Delete the entries from `from_seq` on; those that a person wrote or edited move to the new head instead."""
+    """Delete the entries from `from_seq` on; those that a person wrote, edited or keeps move to the new head."""
     deleted = await db_session.raw.fetch(_DELETE_UNWRITTEN, *line, from_seq)
     moved = await db_session.raw.fetch(_MOVE_WRITTEN, *line, from_seq)
     return Gone(
@@ -201,7 +201,7 @@ async def bind(
 ) -> list[asyncpg.Record]:
     """Give entries the place of their reply; `rows` are (entry_id, at_seq, number, dated_at, hidden).
 
-    Return (character, number, at_seq) of each, except for those that a person edited or keeps.
+    Entries that a person edited or keeps stay as they are. Return (character, number, at_seq) of the others.
     """
     return await db_session.raw.fetch(_BIND, *line, *zip(*rows, strict=True))
 

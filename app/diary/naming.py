@@ -1,4 +1,4 @@
-"""Moves a diary to another name: that of a renamed character, or the unnamed diary.
+"""Moves the diary of a renamed character, or the unnamed diary, to another name.
 
 A chat that names no characters has an *unnamed diary*, stored under the name "". Once the chat has exactly one active
 character, the unnamed diary becomes that character's.

@@ -59,9 +59,10 @@ async def get_folded_diary(
 async def list_shared_diary(
     ref: ReadingChat, db_session: Db, character: OfCharacter = None, line: Line = None
 ) -> Response:
-    """List what the chat's characters wrote in the user's other chats, by time, if `diary.scope` is `character`.
+    """List the newest entries that the diaries of the chat's characters have in the user's other chats.
 
-    These are the newest entries, and those that the prompt holds. All are on one page.
+    There are some only if `diary.scope` is `character`. Entries that the prompt holds are listed, too. They are sorted
+    by time, and all are on one page.
     """
     listed = await book.list_shared(db_session, ref, line=line, character=character)
     return OrjsonResponse({"items": [_shared_out(*one) for one in listed], "next_cursor": None})

@@ -61,7 +61,7 @@ class EntryOut(BaseModel):
 
 
 class SharedEntryOut(BaseModel):
-    """An entry that a character of the chat wrote in another chat of the same user."""
+    """An entry in the diary of a character of the chat, from another chat of the same user."""
 
     id: UUID = Field(description="The entry's id, in the other chat.")
     chat_id: str = Field(description="The other chat.")

@@ -79,7 +79,7 @@ def _json_object(value: dict[str, Any]) -> dict[str, Any]:
 
 
 STORED = {"stored": True}
-"""The validation context of values that a chat had already, as in an import. An older release accepted more names."""
+"""The validation context of names that a chat has already, as in an import: older releases accepted blank ones."""
 
 
 def _not_blank(text: str, info: ValidationInfo) -> str:

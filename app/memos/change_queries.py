@@ -102,7 +102,10 @@ async def list_written_after(db_session: DbSession, chat_key: UUID, line_id: UUI
 async def copy_written(
     db_session: DbSession, chat_key: UUID, line_id: UUID, from_line_id: UUID, sort_keys: Sequence[tuple[UUID, int]]
 ) -> None:
-    """Copy memos that people wrote or edited from another line, without their batches, to (memo_id, sort_key)."""
+    """Copy memos that people wrote or edited, without their batches, from the line `from_line_id` to this one.
+
+    `sort_keys` are the memos with their positions here: (memo_id, sort_key).
+    """
     await db_session.raw.execute(_COPY_WRITTEN, chat_key, line_id, from_line_id, *zip(*sort_keys, strict=True))
 
 

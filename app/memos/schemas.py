@@ -29,11 +29,11 @@ class MemoOut(BaseModel):
 
     id: UUID = Field(description="The memo's id.")
     number: int = Field(description="Its number in the book, which never changes.")
-    first_seq: int | None = Field(description="The seq of the first message it covers; null if a person wrote it.")
+    first_seq: int | None = Field(description="The seq of the first message it covers; null if it covers none.")
     last_seq: int | None = Field(
-        description="The seq of the last message it covers, inclusive; null if a person wrote it."
+        description="The seq of the last message it covers, inclusive; null if it covers none."
     )
-    after_seq: int | None = Field(description="For a memo that a person wrote, the seq it follows; else null.")
+    after_seq: int | None = Field(description="For a memo that covers no messages, the seq it follows; else null.")
     first_message_id: str | None = Field(
         description="The id of the first message that it summarises, to link to the conversation; null if it "
         "covers none."

@@ -262,8 +262,9 @@ class VisibilityOut(BaseModel):
 class MessagePut(MessageIn):
     """A message of the list.
 
-    If the chat has the message, an optional field that is left out keeps its value, and null clears it. Swipes that the
-    message does not have yet are added; none are removed.
+    If the chat has the message, an optional field that is left out keeps its value, and null clears it, if the field
+    may be null. The content has to be sent. Swipes that the message does not have yet are added, but a new selected
+    text replaces the former one; no swipes are removed.
     """
 
     swipes: Swipes = Field(

@@ -39,7 +39,7 @@ class Counts:
 class Reindexer:
     """Gives all messages, and all texts of layers, vectors of one model.
 
-    Texts that have one keep it, so it continues where another run ended.
+    Texts that have a vector keep it, so a second run continues where the first one ended.
 
     A line is locked only while its vectors are written, never while the model is asked. The cursors of lines, which
     belong to the current model, are not changed.

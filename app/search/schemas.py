@@ -86,7 +86,7 @@ class HitOut(BaseModel):
     parts: Parts = Field(description="What the score is made of.")
     sources: Sequence[str] = Field(
         description="The messages it comes from (`message:<id>`), oldest first; of a memory, the first and the last "
-        "one; of a fact, all that taught it; of other texts about more than 50, the newest 50. Empty "
+        "one; of a fact, all that taught it; of any other text, at most the newest 50 of them. Empty "
         "if it comes from no message of the chat."
     )
     first_seq: int | None = Field(description="The seq of the first message that it is about; null if there is none.")

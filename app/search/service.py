@@ -23,7 +23,7 @@ from app.search.statements import MAX_MESSAGE_TOKENS, Statements, write_search
 MOST_CHARS_INLINE = 8_000
 """More text than this is ranked in a thread: it would hold up other requests for some milliseconds."""
 
-_statements: dict[bool, Statements] = {}  # of the layers that this process searches, by whether they have vectors
+_statements: dict[bool, Statements] = {}  # of the layers that this process searches; those of True compare vectors
 _kinds_remembered: list[str] = []  # the kinds of texts of these layers that recall remembers
 _names_of_changes: list[str] = []  # with which these texts change
 
@@ -66,7 +66,7 @@ def search_layers(layers: Sequence[Layer]) -> None:
 
 
 def list_changes() -> Sequence[str]:
-    """Return the names of changes of a line with which the texts may change that recall remembers."""
+    """Return the names of the changes of a line that may change a text which recall remembers."""
     return _names_of_changes
 
 
