@@ -32,6 +32,8 @@ def misbehaviours(prompt: str) -> Sequence[Sequence[str]]:
     by_kind: dict[str, list[str]] = {"empty": list(_EMPTY)}
     for case in (*_load("refused"), *_load("misbehaving")):
         is_for = prompt in case.get("prompts", [case.get("prompt")])
+        if case["kind"] == "form" and case.get("name", "\0") in case["answer"]:
+            continue  # an entry about its author, who can have another name here
         if is_for and case["kind"] in KINDS and case.get("about") in _MATERIALS:
             by_kind.setdefault(case["kind"], []).append(case["answer"])
     return list(by_kind.values())

@@ -29,10 +29,10 @@ GOOD = {
 NOTHING = {"memo": "NONE", "diary_entry": "NONE"}
 
 
-def verdict(prompt: str, answer: str, former: str, refused: tuple[Refusal, ...] = ()) -> Any:
-    """Return the value of an answer, or the refusal."""
+def verdict(prompt: str, answer: str, former: str, refused: tuple[Refusal, ...] = (), name: str = "Kai") -> Any:
+    """Return the value of an answer, or the refusal. `name` is that of the character."""
     wording, profile = PROFILES[prompt]
-    material = Material(TEXTS, former, name="Kai", names=("Mira", "Kai"))
+    material = Material(TEXTS, former, name=name, names=("Mira", name))
     try:
         return judge(answer, profile, material, rules=wording.system, refused=refused, identify=identify)
     except UnusableAnswer as error:
@@ -44,10 +44,10 @@ def test_misbehaviours_are_refused_each_time(prompt: str) -> None:
     kinds = misbehaviours(prompt)
     assert len(kinds) >= 4
     answers = [answer for kind in kinds for answer in kind if answer]  # the client refuses an empty text
-    for answer, former in product(answers, {"", FORMER.get(prompt, "")}):
-        first = verdict(prompt, answer, former)
+    for answer, former, name in product(answers, {"", FORMER.get(prompt, "")}, ("Kai", "Noor")):
+        first = verdict(prompt, answer, former, name=name)
         assert isinstance(first, Refusal), answer
-        assert isinstance(verdict(prompt, answer, former, (first,)), Refusal), answer
+        assert isinstance(verdict(prompt, answer, former, (first,), name), Refusal), answer
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
