@@ -18,7 +18,8 @@ Remembered = Mapping[int, Collection[str]]
 def find_tired(remembered: Remembered, newest_seq: int, *, user_seqs: Sequence[int], first_seq: int) -> frozenset[str]:
     """Return the sources that were recalled in each of the two turns before that of `newest_seq`.
 
-    Contexts with the same newest seq, or of the same turn, have the same result: only earlier turns count.
+    Contexts with the same newest seq, or of the same turn, have the same result: only earlier turns count, and of these
+    only the seqs that `add_turn` keeps.
 
     Args:
         remembered: What was recalled.
@@ -27,7 +28,7 @@ def find_tired(remembered: Remembered, newest_seq: int, *, user_seqs: Sequence[i
         first_seq: The first seq whose role is known. Each seq remembered before it counts as a turn of its own.
 
     """
-    turns = _group_by_turn(remembered, newest_seq, user_seqs, first_seq)
+    turns = _group_by_turn(add_turn(remembered, newest_seq, ()), newest_seq, user_seqs, first_seq)
     return frozenset(turns.get(1, ())) & frozenset(turns.get(2, ()))
 
 

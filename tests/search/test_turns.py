@@ -9,10 +9,10 @@ Shown = dict[int, frozenset[str]]
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> tuple[list[str], Shown]:
-    """The roles of the messages 1…n, and what contexts with some of the newest seqs recalled."""
+def conversations(draw: st.DrawFn, most: int = MAX_TURNS - 1) -> tuple[list[str], Shown]:
+    """The roles of the messages 1…n, and what contexts with at most `most` newest seqs recalled."""
     roles = draw(st.lists(st.sampled_from(["user", "assistant"]), min_size=1, max_size=14))
-    seqs = draw(st.lists(st.integers(1, len(roles)), max_size=6, unique=True))
+    seqs = draw(st.lists(st.integers(1, len(roles)), max_size=most, unique=True))
     return roles, {seq: draw(st.frozensets(st.sampled_from("abc"))) for seq in seqs}
 
 
@@ -36,7 +36,7 @@ def test_what_two_turns_running_recalled_pauses(conversation: tuple[list[str], S
     assert found == by_turn[1] & by_turn[2]
 
 
-@given(conversations(), st.frozensets(st.sampled_from("abc")))
+@given(conversations(most=MAX_TURNS), st.frozensets(st.sampled_from("abc")))
 def test_reading_again_in_a_turn_changes_nothing(
     conversation: tuple[list[str], Shown], recalled: frozenset[str]
 ) -> None:
@@ -46,6 +46,13 @@ def test_reading_again_in_a_turn_changes_nothing(
     again = add_turn(shown, newest, recalled)
     assert find_tired(again, newest, user_seqs=user_seqs, first_seq=1) == before
     assert add_turn(again, newest, recalled) == again
+
+
+def test_a_long_turn_before_changes_nothing_on_the_second_reading() -> None:
+    user_seqs = [1, 3, 12]
+    shown = {2: frozenset("a"), **{seq: frozenset("a") for seq in range(3, 3 + MAX_TURNS - 1)}}
+    first = find_tired(shown, 12, user_seqs=user_seqs, first_seq=1)
+    assert find_tired(add_turn(shown, 12, ()), 12, user_seqs=user_seqs, first_seq=1) == first
 
 
 def recall_always(turns: int, *, first_seq: int = 1) -> list[bool]:
