@@ -95,7 +95,7 @@ async def erase_owner(db_session: DbSession, event: OwnerErased, *, now: datetim
     if event.user_id is not None:
         owners.append(Owner.of_user(event.tenant, event.user_id))
     for owner in owners:
-        if owner.key in event.wide_keys:
+        if owner.key in event.wide_keys and await text_queries.list_lines(db_session.raw, owner):
             await work_queue.schedule(db_session, owner, NAME, [NewWork(GONE, 0)], now=now, settle_s=0)
 
 
