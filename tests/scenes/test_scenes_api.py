@@ -217,7 +217,7 @@ async def test_a_personal_recap_is_regenerated_only_on_request(
     made = await get(api, path)
     assert (made["title"], made["edited"], made["origin"]) == ("The pier", False, "model")
     assert "#5" in made["recap"]
-    assert "Mention the key." in str(model.calls[0].body)
+    assert any("Mention the key." in str(call.body) for call in model.calls), "the running recap is made, too"
 
 
 async def test_excluded_and_deleted_messages_are_no_part_of_a_recap(

@@ -48,7 +48,7 @@ def test_reading_again_in_a_turn_changes_nothing(
     assert add_turn(again, newest, recalled) == again
 
 
-def test_a_long_turn_before_changes_nothing_on_the_second_reading() -> None:
+def test_a_long_turn_before_changes_no_second_reading() -> None:
     user_seqs = [1, 3, 12]
     shown = {2: frozenset("a"), **{seq: frozenset("a") for seq in range(3, 3 + MAX_TURNS - 1)}}
     first = find_tired(shown, 12, user_seqs=user_seqs, first_seq=1)
