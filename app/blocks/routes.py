@@ -40,8 +40,8 @@ async def list_blocks(
     """List the core blocks as they hold for a chat, in the order of the prompt.
 
     The text of the nearest scope holds: of the chat, the user with the character, the user, the tenant. An edit in a
-    near scope builds on the text of the wider ones. Blocks that
-    nobody has written into are left out.
+    near scope builds on the text of the wider ones. A block into which
+    nothing was written is left out.
 
     Until it is written as a whole, `facts` begins with the most important memories, those of importance 0.7 or more,
     and is then listed, too.

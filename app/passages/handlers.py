@@ -17,8 +17,8 @@ from app.passages.progress import NAME, VECTORS, Progress
 INDEX = "index"
 TEXTS = "texts"
 GONE = "gone"
-"""The keys of the work items: of the index of words, of the vectors of the layers' texts, and of the deletion of those
-whose texts are gone. That of messages' vectors is VECTORS.
+"""The keys of the work items: of the index of words, of the vectors of the layers' texts, and, for a user or a tenant,
+of the comparison in all chats after a text may be gone. That of messages' vectors is VECTORS.
 """
 
 _CHANGED = 16
@@ -95,7 +95,7 @@ async def erase_owner(db_session: DbSession, event: OwnerErased, *, now: datetim
     if event.user_id is not None:
         owners.append(Owner.of_user(event.tenant, event.user_id))
     for owner in owners:
-        if owner.key in event.wide_keys and await text_queries.list_lines(db_session.raw, owner):
+        if owner.key in event.wide_keys and await text_queries.list_lines(db_session.raw, owner, limit=1):
             await work_queue.schedule(db_session, owner, NAME, [NewWork(GONE, 0)], now=now, settle_s=0)
 
 

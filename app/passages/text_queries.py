@@ -33,10 +33,16 @@ _TEXTS = """
 
 _STORED = f"SELECT DISTINCT digest FROM text_vectors WHERE chat_key = $1 AND line_id = '{CHAT_WIDE}'"  # noqa: S608
 
-_LINES = f"""
+# Two statements and not one with an OR, so that the chats of a user are found by their index.
+_LINES = """
     SELECT chat_key, line_id FROM chats c
-    WHERE tenant = $1 AND ($2::uuid IS NULL OR user_key = $2) AND line_status = 'current' AND EXISTS (
-        SELECT FROM text_vectors v WHERE v.chat_key = c.chat_key AND v.line_id = '{CHAT_WIDE}' {ONE_LOOKUP_EACH})"""  # noqa: S608
+    WHERE {of_owner} AND line_status = 'current' AND EXISTS (
+        SELECT FROM text_vectors v WHERE v.chat_key = c.chat_key AND v.line_id = '{chat_wide}' {one_lookup_each})
+    LIMIT $2"""
+_LINES_OF_USER, _LINES_OF_TENANT = (
+    _LINES.format(of_owner=of_owner, chat_wide=CHAT_WIDE, one_lookup_each=ONE_LOOKUP_EACH)
+    for of_owner in ("user_key = $1", "tenant = $1")
+)
 
 _ADD = f"""
     INSERT INTO text_vectors (chat_key, line_id, model_id, digest, part, vector)
@@ -75,9 +81,12 @@ async def list_texts(
     return {row["digest"]: row["text"] for row in await connection.fetch(statement, *line, model_id, now)}
 
 
-async def list_lines(connection: Connection, owner: Owner) -> list[Line]:
-    """Return the current lines of a user's or a tenant's chats whose texts have vectors."""
-    rows = await connection.fetch(_LINES, owner.tenant, owner.key if owner.user_id is not None else None)
+async def list_lines(connection: Connection, owner: Owner, *, limit: int | None = None) -> list[Line]:
+    """Return the current lines of a user's or a tenant's chats whose texts have vectors, at most `limit`."""
+    if owner.user_id is not None:
+        rows = await connection.fetch(_LINES_OF_USER, owner.key, limit)
+    else:
+        rows = await connection.fetch(_LINES_OF_TENANT, owner.tenant, limit)
     return [(row["chat_key"], row["line_id"]) for row in rows]
 
 

@@ -173,7 +173,7 @@ async def _read_lines(_ctx: JobContext, db_session: DbSession, claimed: Claimed)
     return await text_queries.list_lines(db_session.raw, claimed.owner) or None
 
 
-async def _compare_all(ctx: JobContext, _claimed: Claimed, source: list[Line]) -> None:
+async def _schedule_each(ctx: JobContext, _claimed: Claimed, source: list[Line]) -> None:
     """Schedule the comparison, chat by chat, each in a transaction of its own; nothing is left to save."""
     for line in source:
         async with ctx.database.unit_of_work() as db_session:
@@ -183,8 +183,8 @@ async def _compare_all(ctx: JobContext, _claimed: Claimed, source: list[Line]) -
 
 
 async def _save_nothing(_db_session: DbSession, _made: Made[list[Line], None]) -> None:
-    """Do nothing: the draft has done everything."""
+    """Do nothing: the runner never calls this, because the draft is None."""
 
 
-COMPARE_ALL = Job(prefix=GONE, read=_read_lines, draft=_compare_all, save=_save_nothing)
+COMPARE_ALL = Job(prefix=GONE, read=_read_lines, draft=_schedule_each, save=_save_nothing)
 """After a chat was erased, schedules the comparison in the other chats that knew what it had taught."""
