@@ -1,7 +1,7 @@
 """The worker process: the dispatcher, and an arq worker that wakes it.
 
-The arq worker waits for Redis when it starts, and exits when Redis fails. So it runs in a task of its own beside the
-dispatcher, which does not depend on it, and is restarted after a failure.
+The arq worker waits for Redis when it starts, and exits when Redis fails. So it runs in a task of its own, and is
+restarted after a failure. The dispatcher does not depend on it.
 """
 
 import asyncio
@@ -61,9 +61,10 @@ async def run_worker(
     *,
     worker_id: UUID | None = None,
 ) -> None:
-    """Run until cancelled, or until `stop` is set and running items have ended or their grace time has.
+    """Run until cancelled, or until `stop` is set.
 
-    `prompts` replace the built-in prompts of the same names. `worker_id` is what the worker reports.
+    After `stop`, running items can end within the grace time of the settings. `prompts` replace the built-in prompts of
+    the same names. `worker_id` is the id under which the worker reports; None for a new one.
     """
     stop = stop or asyncio.Event()
     model, embedder = make_model(settings), make_embedder(settings)

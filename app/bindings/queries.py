@@ -138,7 +138,7 @@ async def list_at(db_session: DbSession, line: Line, seqs: Sequence[int]) -> lis
 
 
 async def find_named(db_session: DbSession, line: Line, message_id: str) -> Named | None:
-    """Return a message by the caller's id, even if it is deleted; None if it is not there."""
+    """Return the message with this id, even if it is deleted; None if the line has none."""
     row = await db_session.raw.fetchrow(_NAMED, *line, message_id)
     return Named(LogMessage(*list(row)[:-2]), *list(row)[-2:]) if row else None
 

@@ -117,7 +117,10 @@ class Resolved(NamedTuple):
 
 
 def is_reply(message: Speaker, character: str) -> bool:
-    """Return whether a message is a reply of the character; one without a name is a reply of any character."""
+    """Return whether a message is a reply of the character.
+
+    A reply without a name is a reply of any character. If `character` is empty, every reply counts.
+    """
     if message.role != "assistant" or message.kind is not None or message.tool_calls:
         return False
     return not character or message.name is None or message.name == character

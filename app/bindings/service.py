@@ -78,7 +78,7 @@ class Made(NamedTuple):
         is_retry: Whether an earlier call made it. Then there is nothing to write.
         is_open: Whether its reply is not stored yet.
         at_seq: The reply's seq; if the binding is open, the seq of the newest message.
-        matches: Whether contexts may contain what is written at once.
+        matches: Whether contexts may contain at once what the layer writes.
         sent_at: When the reply was sent; if it is not stored yet, when the newest message was sent. None if there is no
             message, and for a retry.
 
@@ -273,7 +273,7 @@ async def _finish(
     *,
     left: int,
 ) -> BindingsChanged | None:
-    """Write the outcomes of open calls; `left` is the number of calls that stay open. `found` is as in `bind`."""
+    """Write the outcomes of open calls; `left` is how many calls stay open. `found` is as in `queries.bind`."""
     _note_open(event.head, left)
     if not found and not dropped and not toggled:
         return None

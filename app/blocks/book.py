@@ -26,7 +26,8 @@ NAME = "blocks"
 KIND = "block"
 
 MAX_OPERATIONS = 50
-"""After so many operations of a scope without a `replace`, the next one must write the whole text: reads stay fast."""
+"""After so many operations of a scope without a `replace`, the next one must write the whole text, so that reads stay
+fast."""
 
 
 class Edit(NamedTuple):
@@ -53,7 +54,7 @@ class Edit(NamedTuple):
 async def list_blocks(db_session: DbSession, view: Viewpoint, *, with_open: bool = False) -> Mapping[str, Block]:
     """Return the blocks that somebody has written into or that begin with memories, by label, in the labels' order.
 
-    `with_open` includes what tool calls wrote whose reply is not stored yet.
+    With `with_open`, they contain what tool calls wrote, even if the reply of the call is not stored yet.
     """
     log = await reading.list_log(db_session, view, KIND, with_open=with_open)
     return fold(log, view.character, await queries.list_important(db_session, view))
@@ -154,8 +155,8 @@ def say(edit: Edit) -> Said:
 async def _write(db_session: DbSession, scope: ScopeKey, label: str, text: str, *, now: datetime) -> bool:
     log = await reading.list_log(db_session, Viewpoint.of_scope(scope), KIND)
     held = fold(log, scope.character or None).get(label)
-    # If the person's text is the present one, it is stored again only if a tool wrote another text after it and the
-    # tool's reply was taken back. If that reply returned, the tool's text would otherwise hold.
+    # A text that holds already is not stored again, with one exception: a tool has written another text after it, which
+    # does not hold because its reply was taken back. If that reply returned, the tool's text would hold again.
     is_written = held is not None and _is_written(held.log, text)
     if held is None or not is_written or not await reading.is_newest(db_session, scope, KIND, held.deciding):
         edited = held is not None and _changes_others(held)

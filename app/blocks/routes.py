@@ -39,12 +39,12 @@ async def list_blocks(
 ) -> Response:
     """List the core blocks as they hold for a chat, in the order of the prompt.
 
-    The text of the nearest scope holds: of the chat, the user with the character, the user, the tenant. An edit in a
-    near scope builds on the text of the wider ones. A block into which
-    nothing was written is left out.
+    If several scopes have a text, that of the nearest one holds. The scopes are, from near to wide: the chat, the user
+    with the character, the user, the tenant. An edit in a near scope builds on the text of the wider ones. A block into
+    which nothing was written is left out.
 
-    Until it is written as a whole, `facts` begins with the most important memories, those of importance 0.7 or more,
-    and is then listed, too.
+    Until a person or a tool replaces the whole text of the block `facts`, it begins with the most important memories,
+    those of importance 0.7 or more. It is listed even if it contains nothing else.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)
@@ -100,7 +100,7 @@ async def delete_block(ref: WritingChat, label: Label, db_session: Db, clock: No
 async def edit_block(
     ref: WritingChat, label: Label, body: BlockEdit, db_session: Db, clock: Now, character: OfCharacter = None
 ) -> Response:
-    """Edit the text of a core block as the chat sees it. Wider scopes keep theirs.
+    """Edit the text of a core block as the chat sees it. The texts of wider scopes stay as they are.
 
     If the text does not contain the pattern, or would be too long, nothing changes, and the status is 409.
     """
@@ -157,8 +157,8 @@ def _make_router(of: WideScope) -> APIRouter:
     ) -> Response:
         """Write the whole text of a block.
 
-        It holds in all chats of the scope that have not written the whole block themselves. The response has the status
-        201 if the scope had no such block.
+        It holds in all chats of the scope for which no nearer scope has written the whole block. The response has the
+        status 201 if the scope had no such block.
         """
         created = await book.write_in_scope(db_session, scope, label, body.text, now=clock())
         return await _get(db_session, Viewpoint.of_scope(scope), label, status=201 if created else 200)
@@ -169,8 +169,9 @@ def _make_router(of: WideScope) -> APIRouter:
     ) -> None:
         """Take back everything that was written into a block of the scope.
 
-        Chats of the scope then have the text of wider scopes again, and `facts` begins with the most important memories
-        again. The former texts stay in its history. If nothing was written into the block, the status is 404.
+        Chats of the scope then have the text of wider scopes again, if there is any. `facts` begins with the most
+        important memories again, unless a wider scope has written the whole block. The former texts stay in the block's
+        history. If nothing was written into the block, the status is 404.
         """
         await book.delete_in_scope(db_session, scope, label, now=clock())
 

@@ -1,8 +1,8 @@
 """Selects a chat's active characters, the sole character, and the character that a request means. Pure.
 
 An active character is one that is not disabled; the sole character is the only active one. A disabled character is
-ignored unless a request names it: a message without a name is never its message, and names are written or omitted as if
-it did not exist. Its own messages keep its name.
+ignored unless a request names it: a message without a name is never its message, and it does not count when a context
+decides whether to write the names of speakers. Its own messages keep its name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -105,7 +105,7 @@ def find_persona(characters: Characters, name: str) -> str:
 
 
 def name_speakers(characters: Characters, user_name: str | None) -> dict[str, str]:
-    """Return the names of the speakers of messages without a name, by role."""
+    """Return, by role, the name that a message gets if it has none of its own."""
     return {
         "user": " ".join((user_name or "").split()) or "User",
         "assistant": find_sole(characters) or "Assistant",

@@ -17,10 +17,11 @@ class Coverage:
         id: The object's id, or the number of a version; None if it does not exist yet, for example the memo of a batch
             that still lacks messages.
         state: `pending` and `failed` are objects that are not made yet, or have failed for good. `made` includes an
-            object that is stale but in the prompt; an `empty` one has no text. A fact or memory that was `learnt` from
-            messages does not cover them: the report names it for messages that nothing covers.
+            object that is stale but in the prompt, or not to be made again; an `empty` one has no text. A fact or
+            memory that was `learnt` from messages does not cover them: the report names it for messages that nothing
+            covers.
         filters: The eligibility filters of the object; None if the chat's current settings decide.
-        expires: Whether the object can leave the prompt while it is still valid. A memo leaves the memo window.
+        expires: Whether the object can leave the prompt while it is still valid, as a memo leaves the memo window.
 
     """
 

@@ -67,7 +67,7 @@ class CharacterTaken(Conflict):
 
 
 class MessageIdTaken(Conflict):
-    """An id was appended before with another role or text."""
+    """A message with this id was appended before with another role or text."""
 
     code = "message_id_taken"
     title = "Message id taken"

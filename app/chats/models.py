@@ -1,4 +1,8 @@
-"""Tables of chats. The keys of a line's rows begin with (chat_key, line_id), so that they are copied as a whole."""
+"""Tables of chats.
+
+The primary keys of all rows of a line begin with (chat_key, line_id), so a line is copied by copying the rows with this
+beginning.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -25,22 +29,22 @@ class ChatLine(Table):
     """A line of a chat: the row that a context reads and that every write to the line locks first.
 
     Exactly one line of a chat is current. A checkpoint is a frozen line. An abandoned line can be read, and can become
-    current again. The columns, by owner:
+    current again. The groups of columns:
 
     - The line's identity: `line_status`, `checkpoint` (the name of a frozen line), `parent_line_id` (the line that this
-      one was copied from), `line_created_at`. `replaceable` is true if the line was made by a re-import, or as the
-      first line of a chat by an append or a PUT, and no switch has returned to it. `replaced_at` is when a re-import
-      replaced such a line; later re-imports keep only the newest of these lines.
+      one was copied from), `line_created_at`. `replaceable` is true for a line that a re-import made, and for
+      the first line of a chat that an append, a PUT or an import of a transcript created, as long as no switch has
+      returned to the line. `replaced_at` is when a re-import replaced such a line; later re-imports keep only some of
+      these lines, the newest ones (`kept_replaced_lines`).
     - The chat (`OF_CHAT`): the same on all lines. Only `queries.update_chat` changes them, on all lines at once. A
       restore, a switch and a re-import do not change them; a fork copies `metadata` and the user.
     - The line's settings: characters, the user's name, personas, settings, time zone, language. A restore includes
       them, because otherwise the context would not be the same byte for byte.
     - The head: the columns that an append changes. None of them is in an index, so that the updates are HOT updates.
       `memo_count` is the number of memos in the memo book, `memo_number` the highest number of a memo so far.
-    - The revision: `revision` rises by one with every committed change. `base_revision` is the revision of the last
-      change that did more than append messages. `changed` has the revision of the last change of each layer and of the
-      messages, the settings and the work, by name. Only `revision.py` decides the values. A new line starts with new
-      numbers; they are never copied.
+    - The revision (`revision.py`): `revision` rises with every committed change. `base_revision` is the revision of the
+      last change that did more than append messages. `changed` has the revision of the last change of each layer and of
+      the messages, the settings and the work, by name. A new line starts with new numbers; they are never copied.
     - A cache: `context_cache` has the texts that the layers put into a context, such as the memo window, by the layer's
       name. It is written only when its content changes, so most appends do not rewrite the widest column. A context
       reads the layers' tables only where this cache is not enough, by `Layer.context_query`.
@@ -197,7 +201,7 @@ class Swipe(Table):
 
 
 class SourceLine(Table):
-    """The fields of a line of text in an imported file that no other table stores, as JSON text, for later exports.
+    """The remaining fields of a line of an imported file: those that no other table stores, as JSON, for exports.
 
     `number` is 0 for the line with the message at `seq`. The lines after it that contain no message of the conversation
     have the numbers from 1 on. The row with seq 0 and number 0 is the header of the file. The JSON keeps the order of

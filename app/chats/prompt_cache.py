@@ -23,7 +23,8 @@ LONGEST_S = 86_400
 """The longest pause that is stored, in seconds; the provider keeps no prompt for so long."""
 
 TTL_S: Mapping[CacheChoice, int] = {"off": 300, "5m": 300, "1h": 3_600}
-"""How long the provider keeps a prompt, in seconds. With `off`, pauses count as with `5m`."""
+"""How long the provider keeps a prompt, in seconds. With `off`, the number is only the pause after which an append
+counts as cold (`MessagesAppended.cold`)."""
 
 WRITE_PRICE: Mapping[CacheChoice, float] = {"off": 1, "5m": 1.25, "1h": 2}
 """The price of a token that is written to the cache, as a multiple of the price of an input token."""

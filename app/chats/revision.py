@@ -1,8 +1,10 @@
-"""The revision of a line: a number on its row that rises by one with every committed change.
+"""The revision of a line: a number on its row that rises with every committed change.
+
+It rises by one. A line that becomes current gets a higher revision than the former current line (`app/lines`).
 
 Locking a line registers its row here. The unit of work raises the number just before the commit, unless a statement
-that writes the row anyway has already done so. A transaction that locks a line and does not record its changes counts
-as a change of the whole line. So a forgotten call of `record` costs time, but makes no answer wrong.
+that writes the row anyway has already done so. A transaction that locks a line and calls none of the `record`
+functions counts as a change of the whole line. This costs time, but makes no answer wrong.
 
 `changed` has the revision of the last change of each part, by name: `messages`, `settings`, `work`, `line`, the layers'
 names and `recap`. A missing name has the revision of `line`.

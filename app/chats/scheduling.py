@@ -61,7 +61,7 @@ async def unschedule(db_session: DbSession, head: Head, layer: str, keys: Sequen
 
 
 async def revive(db_session: DbSession, owner: Owner, *, now: datetime) -> bool:
-    """Make the items due again that failed while the model was unavailable; return whether there are any."""
+    """Make those items due again that failed while the model was unavailable; return whether there were any."""
     head = await lock_line(db_session, *owner.line) if owner.is_line else None
     layers = await ripe_work.revive_transient(db_session, owner, now=now)
     if head is not None:
@@ -70,7 +70,7 @@ async def revive(db_session: DbSession, owner: Owner, *, now: datetime) -> bool:
 
 
 async def hasten(db_session: DbSession, owner: Owner, *, now: datetime) -> None:
-    """Make the items of an owner due now that have a time from a clock that was ahead (`kit.ripe_work.hasten`)."""
+    """Make those items of an owner due now whose times are from a clock that was ahead (`kit.ripe_work.hasten`)."""
     head = await lock_line(db_session, *owner.line) if owner.is_line else None
     layers = await ripe_work.hasten(db_session, owner, now=now)
     if head is not None:

@@ -33,14 +33,14 @@ SCOPE_SETTINGS = (("memories", "learn_scope"), ("diary", "scope"))
 """The settings with which a chat shares what it learns with other chats. Their default is `chat`, in all presets."""
 
 _ERASING_ROUNDS = 10
-"""How often the chats of a user are listed and erased before an erasure gives up, because others are made meanwhile."""
+"""How often an erasure lists and erases the chats of a user before it gives up, because new ones keep appearing."""
 
 
 async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: datetime) -> tuple[ChatLine, bool]:
     """Create a chat or merge `put` into it; return the chat and whether it was created.
 
-    Raises ChatNotFound, CharacterMismatch, CharacterTaken, or Forbidden if the limits of the token do not allow it to
-    change the chat's user, or to have the chat learn in wider scopes.
+    Raises ChatNotFound, CharacterMismatch, CharacterTaken, and Forbidden if the caller's token may not change the
+    chat's user, or may not set a wider scope (`SCOPE_SETTINGS`).
     """
     if ref.only_user is not None and "user_id" in put.model_fields_set and put.user_id != ref.only_user:
         raise ref.unknown()
@@ -125,13 +125,13 @@ async def erase_chat(db_session: DbSession, ref: ChatRef) -> None:
 
 
 async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
-    """Delete all chats of a user physically, then what belongs to the user itself. Raises ChatNotFound.
+    """Delete all chats of a user physically, then what belongs to the user itself. Raises ChatNotFound, Unavailable.
 
     Each chat is deleted in a separate transaction: a transaction that locks several chats could deadlock with a fork of
     one of them to the id of another. If the process dies in between, the same call deletes the rest.
 
-    A fork locks the chat that it copies, so a fork that has begun is committed before that chat is deleted. It adds a
-    chat of the user. Chats are therefore listed again until the user has none.
+    A fork locks the chat that it copies, so a fork that has begun is committed before that chat is deleted. The fork
+    adds a chat of the user, so the chats are listed again until the user has none.
     """
     if caller.chat_id is not None or caller.user_id not in (None, user_id):
         raise ChatNotFound(f"There is no user {user_id!r}.")

@@ -11,7 +11,7 @@ from app.kit.scopes import ScopeRevisions, read_scopes
 
 
 def tag_of(chat_key: UUID, line_id: UUID, revision: int, scopes: ScopeRevisions, *request: Any) -> str:
-    """Return the tag of a response about a line; `request` is the same for equal requests."""
+    """Return the tag of a response about a line; `request` are values that identify the request."""
     return make_tag(chat_key, line_id, revision, scopes.of_user, scopes.of_tenant, *request)
 
 

@@ -55,7 +55,7 @@ async def wait_for_schema(database: Database, *, retry_s: float = RETRY_S) -> No
 
 
 async def check_embedder(settings: Settings, database: Database) -> None:
-    """Compare the configured embedding model with the recorded one; record it if there is none.
+    """Compare the configured embedding model with the recorded one; if none is recorded, record the configured one.
 
     Raises SettingsError if the stored vectors are of another model.
     """

@@ -1,4 +1,4 @@
-"""memobook eval: make the memories of a conversation with the configured model, and print how good they are."""
+"""memobook eval: let the configured model make the memories of a conversation, and print them with statistics."""
 
 import argparse
 import asyncio

@@ -1,6 +1,6 @@
 """memobook healthcheck: check whether one worker still reports to the database.
 
-It imports little, because a container runs it every 30 seconds.
+It imports neither the layers nor FastAPI, because a container runs it every 30 seconds.
 """
 
 import argparse

@@ -19,7 +19,7 @@ def load_prompt_set(settings: Settings) -> PromptSet:
 
 
 def _check_layer_names(settings: Settings) -> None:
-    """Raise SettingsError if a setting that has a value for each layer names a layer that asks no model."""
+    """Raise SettingsError if a setting whose values are given per layer names a layer that asks no model."""
     names = [layer.name for layer in LAYERS if layer.prompts]
     for setting in ("llm_model_of", "llm_max_tokens_of", "llm_temperature_of", "llm_extra_body_of"):
         for name in getattr(settings, setting) or ():

@@ -25,7 +25,7 @@ _FACT = re.compile(r"^(?:fact\b[:.]? ?)?(?P<key>\w[\w ]{0,40}?) ?[:=] ?(?P<value
 
 
 def find_items(text: str) -> list[Fields] | None:
-    """Return the items in `text`, in order; [] if it states that there are none; None if it contains neither."""
+    """Return the items in `text`; [] if it is JSON without any content, such as `{"facts": []}`; otherwise None."""
     objects = list(_find_objects(text))
     if objects:
         items = list(chain.from_iterable(map(_walk, objects)))
@@ -36,7 +36,10 @@ def find_items(text: str) -> list[Fields] | None:
 
 
 def _find_objects(text: str) -> Iterator[object]:
-    """Yield the decoded outermost objects that are closed. In place of one that is not JSON, yield those in it."""
+    """Yield the outermost objects that have a closing brace, decoded.
+
+    In place of an outermost object that is not valid JSON, yield the innermost objects in it that are valid.
+    """
     for start, end in _find_closed(text):
         value = _decode(text[start:end])
         if value is not None:
@@ -49,7 +52,10 @@ def _find_objects(text: str) -> Iterator[object]:
 
 
 def _find_closed(text: str) -> list[tuple[int, int]]:
-    """Return (start, end) of the outermost objects that are closed. A line break ends a string whose `"` is missing."""
+    """Return (start, end) of the outermost objects that have a closing brace.
+
+    A line break ends a string, because the closing `"` may be missing.
+    """
     closed: list[tuple[int, int]] = []
     opened: list[int] = []
     is_string = is_escaped = False
@@ -104,7 +110,7 @@ _MOST_LEVELS = 6
 
 
 def _flatten(value: Mapping[object, object]) -> Fields:
-    """Return the fields with keys in lower case, and those of a nested `fact` or `memory` among them."""
+    """Return the fields with keys in lower case; those of a nested `fact` or `memory` object replace the object."""
     fields = {str(key).lower(): field for key, field in value.items()}
     for name in ("fact", "memory"):
         inner = fields.get(name)
@@ -115,7 +121,10 @@ def _flatten(value: Mapping[object, object]) -> Fields:
 
 
 def _is_item(fields: Fields) -> bool:
-    """Whether an object is an item: it has a text or a key and a value. One with a `speaker` is a repeated message."""
+    """Whether an object is an item: it has a text, or both a key and a value.
+
+    An object with a `speaker` is no item: the model has repeated a message of the prompt.
+    """
     if "speaker" in fields:
         return False
     has_text = any(isinstance(fields.get(key), str) for key in (*CONTENT_KEYS, "fact"))
@@ -123,7 +132,7 @@ def _is_item(fields: Fields) -> bool:
 
 
 def _has_content(value: object) -> bool:
-    """Whether decoded JSON holds anything except empty lists and objects."""
+    """Whether a decoded object has a field that is not empty and does not state that there is nothing."""
     if isinstance(value, dict):
         return any(
             field not in (None, [], {}, "") and not (isinstance(field, str) and says_nothing(field))
@@ -133,7 +142,10 @@ def _has_content(value: object) -> bool:
 
 
 def _read_line(line: str) -> Fields | None:
-    """Return the item of a line such as `- (goal, 0.7) Mira plans to move. [3, 4]`; None if no numbers end the line."""
+    """Return the item of a line such as `- (goal, 0.7) Mira plans to move. [3, 4]`.
+
+    Return None if the line does not end with the numbers of messages.
+    """
     text = _MARK.sub("", " ".join(line.replace("**", "").split()), count=1)
     tail = max(0, len(text) - _MOST_TAIL_CHARS)
     found = _SOURCES.search(text, tail)

@@ -1,8 +1,9 @@
 """Parses a model's answer into facts and memories. Pure.
 
 The prompt asks for one JSON object a line. Cheap models answer with arrays, fences, lists and chatter, with words for
-the importance, or with an importance from 1 to 10. The form is read leniently, but an item that names no message of the
-range is dropped: a fact or memory is hidden when the messages that it was learnt from change, so it must have some.
+the importance, or with an importance from 1 to 10. All of these forms are read. But an item that names no message of
+the range is dropped: a fact or memory is hidden when the messages that it was learnt from change, so these must be
+known.
 """
 
 import re
@@ -61,8 +62,9 @@ _TAG_ENDS = re.compile(r"[,;]")
 def parse_learnt(answer: str, seqs: Sequence[int]) -> list[Learnt]:
     """Return the facts and memories in `answer`, at most twelve, or [] if it states that there is nothing to learn.
 
-    `seqs` are the seqs of the messages that the prompt numbered from 1. Items with the same words are merged, and have
-    the sources of all. Raises UnusableAnswer, also if no item names one of the messages.
+    `seqs` are the seqs of the messages that the prompt numbered from 1. Items with the same words are merged into one
+    that has the sources of all of them. Raises UnusableAnswer if the model refuses, if the answer cannot be read, or if
+    no item names one of the messages.
     """
     text = _clean(answer)
     items = find_items(text)
@@ -76,7 +78,7 @@ def parse_learnt(answer: str, seqs: Sequence[int]) -> list[Learnt]:
 
 
 def parse_cut_off(answer: str, seqs: Sequence[int]) -> list[Learnt]:
-    """Return the whole items in an answer that was cut off, at least one. Raises UnusableAnswer."""
+    """Return the complete items in an answer that was cut off. Raises UnusableAnswer if there are none."""
     text = _clean(answer)
     if "{" not in text:
         text = text.rpartition("\n")[0]
@@ -97,7 +99,10 @@ def profile_for(seqs: Sequence[int]) -> Profile[list[Learnt]]:
 
 
 def _is_remark_about_nothing(text: str) -> bool:
-    """Whether one of at most three lines states that there is nothing; a longer text can be a story."""
+    """Whether a text of at most three lines has a line that states that there is nothing.
+
+    A longer text can be a story in which such a line occurs.
+    """
     lines = [line for line in text.split("\n") if line.strip()]
     return len(lines) <= _MOST_REMARK_LINES and any(map(says_nothing, lines))
 
@@ -152,7 +157,8 @@ def _read_words(fields: Fields) -> tuple[str | None, str]:
 def _text(value: object) -> str:
     """Return a string, a number or a list of strings on one line; "" for anything else.
 
-    Escapes of JSON can stand for control characters and lone surrogates, which no text of the service contains.
+    Control characters and lone surrogates, which escapes of JSON can produce, are removed: no text of the service
+    contains them.
     """
     if isinstance(value, list):
         value = ", ".join(one for one in value if isinstance(one, str))
@@ -162,7 +168,7 @@ def _text(value: object) -> str:
 
 
 def _read_sources(fields: Fields, seqs: Sequence[int]) -> list[int]:
-    """Return the seqs of the messages that an item names; numbers of no message are ignored."""
+    """Return the seqs of the messages that an item names; numbers that no message has are ignored."""
     written = next((fields[key] for key in SOURCE_KEYS if fields.get(key) not in (None, [], "")), None)
     values = written if isinstance(written, list) else [written]
     numbers = (number for value in values[:_MOST_SOURCES] for number in _list_numbers(value, len(seqs)))

@@ -1,8 +1,8 @@
 """Finds sentences in which speakers state who they are, what they like, or what they promise. Pure.
 
-Only such sentences are certain enough for the core block `facts`, which is in every prompt. A sentence about an event
-can be as important, but only for a while. The rules recognise the first person in English, German, Spanish, French,
-Japanese and Chinese.
+Only such sentences are certain enough for the core block `facts`, which is in every prompt, unless the caller gave
+their message an importance. A sentence about an event can be as important, but only for a while. The rules recognise
+the first person in English, German, Spanish, French, Japanese and Chinese.
 """
 
 import re
@@ -64,7 +64,7 @@ _PROMISE = re.compile(
 
 _CLAUSE_END = re.compile(r"[.,!?;:…—–。！？、，]| - ")
 _VAGUE = re.compile(r"\b(?:it|they|them|these|those|this|him|her)\b", re.I)
-"""A liking is not certain if its object is only a pronoun."""
+"""A preference is not certain if the rest of its clause contains one of these pronouns."""
 
 _LAST_ACTION = re.compile(r"(?<![*\w])\*([^\W\d_A-ZÀ-Þ][^*\n]*)\*[.!…]?[ \t]*$", re.M)
 """An action at the end of a line, such as `*bows deeply*`. With a capital it can be a title, such as `*Dune*`."""
@@ -78,7 +78,8 @@ _SMALL_TITLE_WORD = re.compile(
 def tells_story(text: str) -> bool:
     """Return whether a message narrates: it has an action such as `*bows*`, or speech and text outside of it.
 
-    Its "I" can then be a character. A single word or a title between quotation marks is no speech.
+    The "I" of such a message can be a character instead of the speaker. A single word or a title between quotation
+    marks is no speech.
     """
     divided = divide(text)
     if any(map(_is_speech, divided.speech)) and count_letters(divided.narration) > 0:

@@ -1,8 +1,8 @@
 """Schedules ranges of messages to be read again after their messages changed.
 
-A fact or memory is hidden while no message has the text that it was learnt from; that needs no work item
-(`app/knowledge`). But a new text can contain other facts, so the range is read again. Facts and memories that are still
-in it are recognised and not stored twice.
+`app/knowledge` hides a fact or memory while no message has the text that it was learnt from, without any work item. But
+the new text of a message can contain other facts, so a work item is scheduled that reads the range again. Facts and
+memories that are still in the range are recognised and not stored twice.
 """
 
 import asyncpg
@@ -46,7 +46,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Delete the ranges that end at or after `event.from_seq`. The one that begins before it is open again."""
+    """Delete the ranges that end at or after `event.from_seq`. A range that begins before this seq is open again."""
     head, from_seq = event.head, event.from_seq
     cursor = head.cursors.get(NAME)
     if cursor is None:

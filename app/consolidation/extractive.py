@@ -34,11 +34,12 @@ def learn(
     given: Mapping[int, float] | None = None,
     count_tokens: Callable[[str], int],
 ) -> list[Learnt]:
-    """Return the facts and the memories in `batch`: facts first, each in the order of the messages.
+    """Return the facts and the memories in `batch`: the facts first, both in the order of the messages.
 
-    Only sentences with an importance above 0.6 become memories: of every ten messages at most three sentences. Together
-    these have at most seven tokens for each message, or 40 if that is more. A fact that is stated twice is
-    returned twice.
+    Only sentences with an importance above 0.6 become memories, at most three sentences of every ten messages. The
+    sentences of ten messages have at most 70 tokens together. If the last part of the batch has fewer messages, its
+    sentences have at most seven tokens for each message, or 40 if that is more. A fact that is stated twice is returned
+    twice.
 
     Args:
         batch: The eligible messages of a range.
@@ -67,9 +68,9 @@ def promote(
 ) -> list[Learnt]:
     """Return a memory of each of these messages that has an importance above 0.6, in order.
 
-    It quotes a sentence of the message, the first of the weightiest ones that have at most 40 tokens together. A
-    message without a sentence that says anything, or with longer ones only, has no memory. The other arguments are
-    those of `learn`.
+    The memory quotes one sentence: of the weightiest sentences that have at most 40 tokens together, the first one. A
+    message has no memory if each of its sentences says nothing, is too long, or only states a fact that `find_facts`
+    finds. The other arguments are those of `learn`.
     """
     return [
         memory
@@ -114,7 +115,8 @@ def _quote(
 def _rate(excerpt: Excerpt, *, in_story: bool) -> float:
     """Return the importance by the rules.
 
-    Only certain sentences reach LEAST_IMPORTANCE, for the block `facts`, and none in a story.
+    The block `facts` contains memories from LEAST_IMPORTANCE on. Only certain sentences (`is_certain`) reach it, and
+    only in messages of the user or the assistant that tell no story.
     """
     rating = rate_sentence(excerpt.said, excerpt.kind, excerpt.names)
     speaks = excerpt.utterance.role in ("user", "assistant")

@@ -1,7 +1,8 @@
-"""Reads the values of facts out of what follows "is" or "allergic to". Pure.
+"""Reads the value of a fact from the words that follow "is" or "allergic to". Pure.
 
-A value ends at a comma and at words that add nothing ("green, of course", "cats though"). What raises doubt or denies
-("I think", "not", "lol"), and what is no value ("in Lisbon", "anything"), gives none.
+A value ends at a comma or a dash ("green, of course"), before a reason ("because …"), and before words that add nothing
+("cats though"). Words that express doubt or denial ("I think", "not", "lol") and words that are no value ("in Lisbon",
+"anything") give no value.
 """
 
 import re
@@ -28,7 +29,7 @@ _ASIDE_WORDS = (
     r"(?:i|we|you|yours?|my|our|he|she|it|its|they|that|this|there|what|please|don['’]t)(?:['’](?:m|s|ve|ll|d|re))?\b"
 )
 _ASIDE = re.compile(rf"(?:because|since|which|so|(?:and )?{_ASIDE_WORDS})", re.I)
-"""How a remark begins that leaves the value before it as it is."""
+"""The beginning of a remark that does not change the value before it."""
 _VALUE_END = re.compile(rf",\s*|\s+[-–—]+\s+|\s+(?=(?:because|since|which|and {_ASIDE_WORDS})\b)", re.I)
 _NO_VALUE = re.compile(
     r"(?:when|how|that|this|these|those|to|one|it|what|where|who|because|so|very|too|quite|pretty|really|such|just"
@@ -56,13 +57,13 @@ _DATE = re.compile(
 
 
 def read_value(said: str) -> str | None:
-    """Return the value at the beginning of `said`, the rest of a sentence, or None if it is in doubt."""
+    """Return the value with which `said`, the end of a sentence, begins; None if there is none or it is in doubt."""
     value, rest = _divide(_strip(said))
     return value if _is_value(value) and _is_aside(rest) else None
 
 
 def read_date(said: str) -> str | None:
-    """Return the day and the month at the beginning of `said`, or None if it does not begin with a date."""
+    """Return the date with which `said` begins, as it is written; None if there is none or it is in doubt."""
     bare = _strip(said)
     found = _DATE.match(bare)
     return found[0] if found and _is_aside(bare[found.end() :].lstrip(", ")) else None
@@ -113,5 +114,5 @@ def _is_allergen(name: str) -> bool:
 
 
 def _is_aside(rest: str) -> bool:
-    """Whether what follows a value leaves it as it is."""
+    """Whether the text after a value does not change the value."""
     return not rest or (_ASIDE.match(rest) is not None and not _DOUBT.search(rest))

@@ -67,7 +67,7 @@ class Draft:
 async def ask_for_learnt(inquiry: Inquiry, prompt: PromptTemplate, source: Source, known: Sequence[Noted]) -> Draft:
     """Return what the model learns from `source`. Raises ModelError, NoUsableAnswer, DoesNotFit.
 
-    A range is divided if it does not fit the model's context, or if its answer has as many items as an answer may have.
+    A range is divided if it does not fit the model's context, or if its answer may be incomplete (FULL_ITEMS).
     """
     found, model = await _ask(inquiry, prompt, source, source.utterances, known)
     return Draft("model", model, prompt.version, found)
@@ -84,7 +84,7 @@ def learn_by_rule(source: Source, history: Sequence[Utterance]) -> Draft:
 
 
 def quote_important(source: Source, history: Sequence[Utterance], learnt: Sequence[Learnt]) -> list[Learnt]:
-    """Return a memory of each message with a high importance from the caller, if nothing in `learnt` comes from it."""
+    """Return a memory of each message that the caller rated as important and that is no source in `learnt`."""
     heeded = {seq for one in learnt for seq in one.sources}
     given = {seq: value for seq, value in source.importance.items() if value > PROMOTION_IMPORTANCE}
     rated = [said for said in source.utterances if said.seq in given and said.seq not in heeded]
@@ -125,7 +125,7 @@ async def _ask_halves(
 ) -> str:
     """Add to `found` what the model learns from each half of `batch`, and return the model's name.
 
-    If the halves are `optional`, one without a usable answer adds nothing.
+    With `optional`, a half without a usable answer adds nothing; otherwise NoUsableAnswer is raised.
     """
     half, model = len(batch) // 2, ""
     for part in (batch[:half], batch[half:]):

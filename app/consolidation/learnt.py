@@ -25,7 +25,7 @@ class Learnt:
     Attributes:
         kind: `fact` or `memory`.
         key: What the fact is about, as `normalise_key` returns it; None for a memory.
-        content: The value of a fact; one concise sentence of a memory.
+        content: For a fact, its value; for a memory, one concise sentence.
         sources: The seqs of the messages that it comes from, at least one, ascending.
         category: The category, or None if none fits.
         importance: From 0 to 1.
@@ -51,7 +51,7 @@ class Learnt:
 
 
 def shorten(text: str, max_chars: int) -> str:
-    """Return `text`, or its beginning up to a word and `…`, at most `max_chars` characters."""
+    """Return `text`; if it has more than `max_chars` characters, cut it, between words if possible, and add `…`."""
     if len(text) <= max_chars:
         return text
     head = text[: max_chars - 1]

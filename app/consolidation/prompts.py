@@ -115,7 +115,8 @@ class Known(Protocol):
 
 
 MOST_KNOWN_TOKENS = 800
-"""The most tokens of the known facts and memories; they also take at most a quarter of the room for the messages."""
+"""The most tokens of the known facts and memories. They also take at most a quarter of the room that they and the
+messages share."""
 
 
 def consolidation_messages(
@@ -133,9 +134,9 @@ def consolidation_messages(
     """Return the request for what can be learnt from `batch`, whose messages are numbered from 1.
 
     `known` are facts and memories, the most important first; those that do not fit into their share are left out.
-    `times` says when messages were sent, by seq, as the model reads it. `language` is a name or a tag; None is the
-    language of the messages. `budget_tokens` limits both messages together; the messages of the batch are shortened.
-    Raises DoesNotFit if nothing would be left of one of them.
+    `times` contains the times at which messages were sent, by seq, as the model reads them. `language` is a name or a
+    tag; None means the language of the messages. `budget_tokens` limits the whole request; messages of the batch are
+    shortened to fit. Raises DoesNotFit if nothing would be left of one of them.
     """
     about = {
         "characters": name_all(characters),

@@ -111,7 +111,10 @@ async def _store_facts(
 
 
 def _list_learnt(due: Due, draft: Draft) -> list[_Dated]:
-    """Return what was learnt, the oldest first. Promoted memories are quotations, so their origin is `extractive`."""
+    """Return what was learnt, the oldest first.
+
+    Promoted memories are quotations of messages, so their origin is `extractive`.
+    """
     learnt = [*((one, draft.origin) for one in draft.learnt), *((one, "extractive") for one in draft.promoted)]
     learnt.sort(key=lambda pair: pair[0].sources[-1])
     after = date_items(due.first_seq, [one.sources[-1] for one, _ in learnt])

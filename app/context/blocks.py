@@ -22,7 +22,7 @@ class Block(NamedTuple):
 
     Attributes:
         of: The segment or message that it renders; None for a fixed text, which a format adds.
-        part: The part of the context that it belongs to.
+        part: Where it is in the context: a field of `BlockLayout`, or `fixed` for a fixed text.
         role: The role in the format.
         text: The text that the model reads.
         tokens: o200k tokens of `text` and of the tool calls, without the overhead of a message.
@@ -62,7 +62,7 @@ class BlockLayout:
         in_chat: Segments among the messages.
         volatile: Segments after the history.
         newest: The last message if it is the user's.
-        anchor_seq: The arrangement's anchor.
+        anchor_seq: The chat's anchor, where the history begins.
 
     """
 
@@ -87,13 +87,13 @@ class BlockLayout:
 
     @property
     def first_sent_seq(self) -> int:
-        """The seq of the first message that is sent, or the arrangement's anchor if none is sent."""
+        """The seq of the first message that is sent, or the anchor if none is sent."""
         first = self.history[0].of if self.history else self.newest.of if self.newest else None
         return first.seq if isinstance(first, HistoryMessage) else self.anchor_seq
 
 
 def count_text(of: Segment | HistoryMessage, text: str, count: Callable[[str], int]) -> int:
-    """Return the tokens of `text`. An unaltered text is not counted again.
+    """Return the tokens of `text`, which renders `of`. If it is the unaltered text of `of`, it is not counted again.
 
     For a message whose text was not read, the stored tokens of the text are added to those of its speaker and time.
     """

@@ -16,7 +16,7 @@ from app.context.tables import BASE, SegmentTables
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
 
 HISTORY_BLOCK_MESSAGES = 16
-"""A breakpoint in the history is after a multiple of this many messages, so it rarely moves as the history grows."""
+"""The breakpoint within the history is after a multiple of this many messages, so it rarely moves."""
 
 
 def count_stable(blocks: Sequence[Block]) -> int:
@@ -27,7 +27,7 @@ def count_stable(blocks: Sequence[Block]) -> int:
 def place(blocks: Sequence[Block], stable: int, tables: SegmentTables = BASE) -> list[int]:
     """Return the indexes of the blocks that get a breakpoint: ascending, at most four, all among the first `stable`.
 
-    Breakpoints come after `user`, after the last memory segment before the history, after the last complete block of 16
+    Breakpoints come after `user`, after the last memory segment before the history, after the last complete group of 16
     messages of the history, and after `newest` or the end of the history. If one of these segments is missing, the
     nearest segment before it gets the breakpoint, if there is one.
     """

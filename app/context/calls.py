@@ -1,7 +1,7 @@
 """Matches tool calls with their results, and finds the pairs that a strict API accepts. Pure.
 
-Weak models reuse call ids, counting from 0 in each message. So a result belongs to the nearest earlier call that has
-its id and no result yet.
+Weak models reuse call ids, counting from 0 in each message. So a result belongs to the latest call before it that has
+its id, unless that call has a result already.
 """
 
 import json
@@ -54,8 +54,8 @@ def inner_positions(entries: Sequence[HistoryMessage]) -> set[int]:
 def find_native(entries: Sequence[HistoryMessage]) -> set[int]:
     """Return the indexes of the messages that OpenAI accepts as tool calls and results.
 
-    OpenAI rejects a message with calls unless the messages directly after it are the results of each of the calls. It
-    rejects a result at any other position.
+    OpenAI rejects a message with calls unless the messages directly after it are the results of all of its calls. It
+    also rejects a result at any other position.
     """
     native: set[int] = set()
     for index, entry in enumerate(entries):

@@ -18,11 +18,14 @@ OPENING = "[The conversation so far]"
 """The user text inserted before a conversation that begins with the assistant."""
 
 CLOSING = "[Continue]"
-"""The user text appended to a conversation that ends with the assistant, unless it is a prefill."""
+"""The user text appended to a conversation that ends with the assistant. Not used with `prefill`."""
 
 
 def render_segment(segment: Segment, part: Part) -> tuple[str, str]:
-    """Return the role and the text of a segment. If its role is not possible here, the text begins with it."""
+    """Return the role and the text of a segment. A role that is not possible in this part is written before the text.
+
+    After the history, the role `system` is left out instead.
+    """
     if part == "prefix":
         return "system", word_segment(segment, "system")
     if part == "volatile":
@@ -42,10 +45,10 @@ def render_message(entry: HistoryMessage, part: Part, render_options: RenderOpti
 
 
 def complete(talk: list[Block], render_options: RenderOptions) -> list[Block]:
-    """Return the conversation so that it begins with the user and, unless it is a prefill, ends with the user.
+    """Return the conversation so that it begins with the user and, without `prefill`, ends with the user.
 
-    Volatile segments are the ones after the history. They come before the newest message or before the closing text.
-    With a prefill, they go into the last user message.
+    Volatile segments are the ones after the history. They come before the newest message or before the closing text; if
+    there is neither, they come last. If the conversation ends with a prefill, they go into the last user message.
     """
     said = [block for block in talk if block.part != "volatile"]
     if not said or said[-1].role != "assistant":

@@ -19,7 +19,7 @@ def render_message(entry: HistoryMessage, part: Part, render_options: RenderOpti
 
 
 def assemble(blocks: Sequence[Block]) -> str:
-    """Return the whole text, with one message per line and an empty line around each segment."""
+    """Return the whole text. Each message begins on a new line, and an empty line is around each segment."""
     parts: list[str] = []
     after_message = False
     for block in blocks:

@@ -1,8 +1,9 @@
 """The layers that the contexts of this process use: their segment tables, and their parts of the SQL statement.
 
 A context reads the row of a line with one statement. For data that is not on the row, the statement has a subquery for
-each layer (`Layer.context_query`). A subquery may have a condition (`Layer.queried_if`): if it is false, the result is
-NULL. The results of some subqueries are remembered in this process until a revision rises (`Layer.changes_with`).
+each layer that needs it (`Layer.context_query`). A subquery may have a condition (`Layer.queried_if`). If the condition
+is false, the result of the subquery is NULL. The results of some subqueries are remembered in this process until a
+revision rises (`Layer.changes_with`).
 """
 
 from collections.abc import Mapping, Sequence

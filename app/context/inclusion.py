@@ -29,7 +29,8 @@ STATUSES = (
 """The statuses in order of precedence: if several coverages give a message different statuses, the first counts.
 
 `find_status` decides on `verbatim` and `pinned` before it looks at coverages. Afterwards it replaces `expired` and
-`none` for pinned messages, and `none` for hidden ones.
+`none` by `out_of_budget` if the budget of pinned messages leaves the message out, and `none` by `hidden` if scenes hide
+it.
 """
 
 _RANKS = {status: rank for rank, status in enumerate(STATUSES)}
@@ -74,9 +75,9 @@ def find_status(
 
     Args:
         message: A message that is not deleted.
-        covers: The coverage of the message by all layers; if several give the same status, the first is returned.
+        covers: The coverage of the message by all layers; of those with the same status, the first gives the source.
         shown: What the context contains.
-        filters: The eligibility filters for coverage that has none of its own.
+        filters: The eligibility filters for coverage that has none of its own, and for a message without coverage.
 
     """
     if message.seq >= shown.anchor_seq and is_sent(message):
@@ -95,7 +96,7 @@ def find_status(
 
 
 def _judge(message: PlacedMessage, cover: Coverage | None, shown: Shown, filters: Filters) -> tuple[str, str | None]:
-    """Return the status and the source that a coverage gives to a message that is not sent; None is no coverage."""
+    """Return the status and the source of a message that is not sent; `cover` is one coverage of it, or None."""
     reason = why_ineligible(message, cover.filters if cover and cover.filters else filters)
     if reason is not None:
         return (reason if reason in ("excluded", "hidden") else "none"), None

@@ -15,16 +15,17 @@ class Parts:
     """Everything that can go into a context.
 
     Attributes:
-        segments: All segments of the service and of the caller but `history` and `newest`, which have fields of their
-            own. If there is not enough room, the last segment of the caller is left out first; the caller's have names
-            that `SegmentTables.order` does not contain.
+        segments: The segments that the service makes itself, except `history` and `newest`, which have fields of their
+            own, and the caller's segments. The caller's are those whose names `SegmentTables.order` does not contain;
+            if there is not enough room, the last of them is left out before the others.
         contributions: The layers' contributions to segments, in the order of the registry.
         history: The messages from the anchor on, oldest first, without `newest`.
         newest: The last message if it is the user's.
         anchor_seq: The chat's anchor, where the history begins.
-        edges: The seqs at which the history may be trimmed, in any order.
-        keeps_messages: The history is trimmed before anything else, down to this many messages; None if it is trimmed
-            last. It is set while a forced cut is delayed: the long history would otherwise displace all memories.
+        edges: The seqs at which a trimmed history preferably begins, in any order.
+        keeps_messages: If it is set, the history is trimmed before anything else, down to this many messages; if None,
+            the history is trimmed last. It is set while a forced cut is delayed: the long history would otherwise
+            displace all memories.
 
     """
 
@@ -51,7 +52,7 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A context, complete or shortened, of which the first that fits into the limit is used.
+    """A version of a context, complete or shortened. The first version that fits into the limit is used.
 
     Attributes:
         layout: Its content, ready to render.

@@ -40,7 +40,7 @@ def choose_pinned(
 ) -> tuple[list[PinnedLine], list[PinnedLine]]:
     """Return the pinned messages that fit their budget, and those that exceed it.
 
-    `entries` are all pinned messages that are out of the history, in the order of their seqs; both results keep it.
+    `entries` are all pinned messages that are out of the history, in seq order; both results keep this order.
     """
     if not entries:
         return [], []

@@ -1,4 +1,4 @@
-"""Recall: searches for the request's `query` or for the newest messages, and adds the results to a context.
+"""Recall: searches for texts that match the request's `query` or the newest messages, and adds them to a context.
 
 The results are in the segment `recalled`, after the history. With an embedding model, the search also compares meaning.
 """
@@ -155,9 +155,9 @@ def _is_said(hit: Hit, history: Sequence[HistoryMessage]) -> bool:
 def fit_recalled(
     found: Found | None, parts: Parts, max_tokens: int, render_options: RenderOptions
 ) -> tuple[Fitted, Sequence[Hit], Sequence[Omission]]:
-    """Return the fitted context with the results that fit, these results, and what was left out of them.
+    """Return the context with the recalled results that fit, those results, and the omissions of the recall.
 
-    What was left out is what exceeds `max_tokens`, and the comparison of meaning if the embedding model did not answer.
+    These are results that exceed `max_tokens`, and the vectors (`no_vectors`) if the embedding model did not answer.
 
     If not all results fit, the limit is halved until the rest fits, so more can be left out than necessary.
 
@@ -186,9 +186,10 @@ def fit_recalled(
 
 
 async def remember(memory: RecallMemory, found: Found, recalled: Sequence[Mapping[str, Any]]) -> None:
-    """Store the sources that a context recalled, and those that say the same; `recalled` is that field of its answer.
+    """Store the sources that a context recalled, and those that say the same.
 
-    The next turn may find a message better than the memory that quotes it: it would be the same memory again.
+    Otherwise the next turn could recall a message instead of the memory that quotes it, and so repeat the memory.
+    `recalled` is the field of that name in the answer.
     """
     there = {f"{one['kind']}:{one['id']}" for one in recalled}
     chosen = [hit for hit in found.hits if hit.source in there]

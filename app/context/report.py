@@ -1,6 +1,6 @@
 """The inclusion report: how the default context (that of a request without options) includes each message.
 
-It is computed from the same data as the context.
+It is computed from the same data as the context, before `max_tokens` trims anything.
 """
 
 from collections.abc import Sequence

@@ -25,9 +25,11 @@ router = APIRouter(prefix="/v1/chats/{chat_id}", route_class=KeyedRoute)
 async def append(
     ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, clock: Now, recalling: Recalls
 ) -> Response:
-    """Append messages. Sending messages with the same ids again changes nothing.
+    """Append messages. A message whose id exists already is not appended again and does not change.
 
-    Returns 200 if all of them existed already.
+    If its role or text differs from the first time, the answer is 409 `message_id_taken`, and nothing is appended.
+
+    Returns 200 if all messages existed already.
     """
     async with pool.unit_of_work(ref.tenant, ref.key) as db_session:
         appended = await append_messages(db_session, ref, body.messages, now=clock())
@@ -141,7 +143,7 @@ async def get_inclusion(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Return how the context includes each message, or why it does not."""
+    """Return how the context includes each message, or why it does not, before `max_tokens` trims the context."""
     if cursor:
         (after_seq,) = decode_cursor(cursor, int)
     items = await list_inclusion(db_session, ref, layers, line=line, after_seq=after_seq, limit=limit + 1)

@@ -27,7 +27,7 @@ class HistoryMessage(NamedTuple):
         message_id: The caller's id.
         role: user, assistant, system, tool or narrator.
         name: The speaker, if the message has a name.
-        text: The content, unchanged; may be empty if `tool_calls` is set.
+        text: The content, unchanged, which may be blank; `UNREAD` if it was not read.
         tokens: o200k tokens of `text`.
         sent_at: When it was sent, as RFC 3339; only inline timestamps use it.
         tool_calls: The tool calls as appended (in OpenAI's shape), if any.
@@ -160,7 +160,7 @@ class Rendered:
     """A context in one format.
 
     Attributes:
-        tokens: The tokens of all texts, plus 4 per message, times the chat's token factor, rounded up.
+        tokens: The tokens of all texts, plus 4 per block, times the chat's token factor, rounded up.
         breakpoints: The points up to which the provider should cache the prompt.
         prefix_hash: sha-256 (hex) of the format, the seq of the first message sent and everything before the history.
         messages: With `openai` and `anthropic`: the messages, ready to send.

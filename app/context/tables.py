@@ -34,7 +34,8 @@ OWN = frozenset({"system", "character", "user", "instruction", "pinned", "histor
 TRIMS = ("recalled", "time", "diary", "memos", "summary", "recap", "facts", "blocks", "")
 """The segments that are trimmed to fit `max_tokens`, first to last; "" means the caller's own segments.
 
-The history is trimmed after these. All other segments are never trimmed.
+The history is trimmed after these, and with `Parts.keeps_messages` also before them. All other segments are never
+trimmed.
 """
 
 
@@ -45,7 +46,8 @@ class SegmentTables:
     Attributes:
         order: The names of all segments except the caller's own, in the order of the prompt.
         trims: The segments that are trimmed, first to last.
-        instructions: The instruction about each segment, by the segment's name, in the order of the whole instruction.
+        instructions: The instruction about each segment, by the segment's name, in the order that they have in the
+            segment `instruction`.
 
     """
 
@@ -68,7 +70,7 @@ class SegmentTables:
     def of(cls, specs: Iterable[SegmentSpec]) -> "SegmentTables":
         """Return the tables with `specs` inserted. Specs at the same position keep their order.
 
-        Raises ValueError if `find_unplaced` returns any line.
+        Raises ValueError if `find_unplaced` returns any problem.
         """
         specs = list(specs)
         if unplaced := find_unplaced(specs):

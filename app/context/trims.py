@@ -81,7 +81,7 @@ def _lump_of(item: Item) -> _Lump:
 def _leave_out(
     left: Fitted, layout: BlockLayout, name: str, contributions: Sequence[Contribution], omission: Omission
 ) -> Fitted:
-    """Return `left` with `layout`, with `contributions` in place of those to the segment, and with `omission`."""
+    """Return `left` with `layout`, with `contributions` in place of those to segment `name`, and with `omission`."""
     others = [one for one in left.contributions if one.segment != name]
     return Fitted(layout, [*others, *contributions], (*left.omitted, omission))
 

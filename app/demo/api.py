@@ -1,4 +1,4 @@
-"""A client for the running service, which uses it as a frontend does."""
+"""A client that uses the running service as a frontend does."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -92,7 +92,7 @@ class Bill:
         return READ_PRICE * self.read + written + self.plain
 
     def add(self, call: Call, former: Call | None) -> "Bill":
-        """Return the bill with `call` added. `former` is the call in the cache, or None."""
+        """Return the bill with `call` added. `former` is the previous call if its prompt is still cached, or None."""
         read = _count_found(call, former) if former else 0
         kept = max(read, call.marks[-1][1] if call.marks else 0)
         short, long = (0, kept - read) if call.cache == "1h" else (kept - read, 0)
@@ -107,7 +107,7 @@ class Bills:
     sliding: Bill = Bill()
 
     def add(self, call: Call, former: Call | None) -> "Bills":
-        """Return the bills with `call` added. `former` is the call in the cache, or None."""
+        """Return the bills with `call` added. `former` is the previous call if its prompt is still cached, or None."""
         return Bills(
             self.anchored.add(call, former),
             self.sliding.add(call.sliding(), former.sliding() if former else None),

@@ -1,4 +1,4 @@
-"""`memobook eval`: makes the memory of a conversation with the configured model, on servers of its own.
+"""`memobook eval`: uses the configured model to make the memories of a conversation, on servers of its own.
 
 Everything runs in this process, on embedded servers whose data is removed at the end. So the evaluation sees each
 refused answer, and no chat of the deployment is touched.
@@ -40,7 +40,7 @@ _SETTINGS = {"preset": "memo", "summary": {"enabled": True}, "scenes": {"enabled
 _MESSAGES_EACH = 100
 _POLL_S = 0.2
 _ATTEMPTS = 3
-"""The evaluation gives up at this attempt at an item, the running one included, if an earlier one failed."""
+"""The evaluation gives up when a work item reaches this attempt (it may still run) and an earlier attempt failed."""
 
 Refusals = list[tuple[str, Refusal]]
 Worker = asyncio.Task[None]
@@ -152,7 +152,7 @@ async def _service(settings: Settings, prompts: Mapping[str, PromptTemplate]) ->
 def _private_directory() -> Generator[Path]:
     """Yield the path of a data directory that does not exist yet; it is removed after the block.
 
-    The account that runs PostgreSQL can pass through its parent.
+    The account that runs PostgreSQL can traverse the parent of the data directory.
     """
     with tempfile.TemporaryDirectory(prefix="memobook-eval-", dir="/tmp") as path:
         Path(path).chmod(0o711)

@@ -53,7 +53,7 @@ class Played:
 
 
 def split_steps(moments: Iterable[Message | ToolCall]) -> Iterator[Step]:
-    """Yield the messages and tool calls in steps. Each ends before a reply of the assistant; long steps are split."""
+    """Yield the messages and tool calls in steps. A step ends before a reply, after tool calls, or after 8 messages."""
     messages: list[Message] = []
     calls: list[ToolCall] = []
     for moment in moments:

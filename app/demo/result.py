@@ -1,4 +1,4 @@
-"""The result of a replay: reads the memory of every enabled layer from the service and formats it."""
+"""The result of a replay: reads the memories from the service and formats them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ from app.summary.settings import SummarySettings
 async def word_result(
     api: Api, chat: str, state: Mapping[str, Any], settings: ChatSettings, played: Played, question: str | None = None
 ) -> list[str]:
-    """Return the lines of the result: each enabled layer, then the context and the savings of the prompt cache.
+    """Return the lines of the result: the memories, then the context and the savings of the prompt cache.
 
     Args:
         api: The service.
@@ -30,7 +30,7 @@ async def word_result(
         state: The chat as the service returns it.
         settings: The settings of the chat.
         played: The replay.
-        question: What to recall; None shows nothing, as does a chat whose `recall.mode` is `off`.
+        question: The query for recall. If it is None, or the chat's `recall.mode` is `off`, no recall is shown.
 
     Raises:
         DemoError: The service rejects a request or does not respond.

@@ -30,7 +30,7 @@ from app.transfer.transcript import Transcript, TranscriptError
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
 
 QUESTION = "walking barefoot at the seaside"
-"""What the demo recalls of its own conversation, where no message has these words."""
+"""The query for recall in the demo's own conversation. No message contains "walking", "barefoot" or "seaside"."""
 
 _TIMEOUT_S = 30.0
 

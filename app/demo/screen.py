@@ -4,7 +4,7 @@ import shutil
 from typing import TextIO
 
 _STEPS = 10
-"""How often progress is printed if the output is not a terminal."""
+"""The number of times that progress is printed if the output is not a terminal."""
 
 
 class Screen:

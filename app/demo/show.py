@@ -45,7 +45,7 @@ def word_context(
     Args:
         context: The context in the `text` format, as the service returns it.
         inclusion: For each message, whether the context contains or covers it.
-        character: The character it is assembled for; None if there is no choice.
+        character: The character that the context is made for; None if there is no choice.
 
     """
     turn = f" for {character}" if character else ""

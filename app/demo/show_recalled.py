@@ -35,7 +35,7 @@ def word_recalled(question: str, context: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _word_id(one: Mapping[str, Any]) -> str:
-    """Return the id of a message; those of other texts say nothing to a reader."""
+    """Return the id of a message, or an empty string for another text, whose id means nothing to a reader."""
     return f" {one['id']}" if one["kind"] == "message" else ""
 
 

@@ -57,7 +57,7 @@ def word_tally(
         model: The model's name.
         messages: How many messages the conversation has.
         seconds: How long everything took.
-        outcomes: What was made, by the layer that calls the model.
+        outcomes: For each layer that calls the model, the numbers of its texts, by the layer's name.
         usage: The calls of each layer, as `GET /v1/usage` returns them.
         refusals: (layer, refusal) of each refused answer.
 

@@ -32,7 +32,7 @@ class Calendar:
         return f"{_word_day(at)} {at.year}" if at else ""
 
     def word_span(self, first_seq: int, last_seq: int) -> str:
-        """Return the days from one message to another, and their seqs."""
+        """Return the days from one message to another, and the seqs of both messages."""
         first, last = self._find(first_seq), self._find(last_seq)
         messages = f"messages {word_range(first_seq, last_seq)}"
         if first is None or last is None:

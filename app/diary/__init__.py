@@ -1,1 +1,1 @@
-"""Diaries: the entries that a character wrote, and the older ones, folded in the character's own voice."""
+"""Diaries: entries in a character's voice; the oldest ones are folded, that is, rewritten as one shorter text."""

@@ -8,7 +8,7 @@ from app.summarising.judging.judge import Profile
 from app.summarising.prose import is_empty_answer, read_prose
 
 MAX_ENTRY_CHARS = 1_200
-"""Four long sentences; a longer entry is cut at the end of a sentence."""
+"""Enough for four long sentences. A longer entry is cut after a sentence, or within one if not even the first fits."""
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?=\s)|[。！？][」』）]*")
 

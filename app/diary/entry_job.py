@@ -1,6 +1,6 @@
-"""The jobs that write for a character: a new entry about a period (the last turns), and a stale entry again.
+"""The jobs that write for a character: one writes an entry about a period (the last turns), one rewrites a stale entry.
 
-Only a model can write in a character's voice, so without a model, or without a usable answer, these jobs write nothing.
+Only a model can write in a character's voice, so without a model, or without a usable answer, these jobs write no text.
 """
 
 from collections.abc import Sequence
@@ -63,8 +63,8 @@ class _Period:
 async def _read_new(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Period | None:
     """Return the period to write about.
 
-    Returns None if the line or the character is gone, diaries are off, the character has no message in the period, or
-    there is no model.
+    Returns None if the line is gone, the character is gone or disabled, diaries are off, the character has no message
+    in the period, or there is no model.
     """
     line = claimed.owner.line
     head = await read_head(db_session, *line)
@@ -100,9 +100,9 @@ async def _read_stale(_ctx: JobContext, db_session: DbSession, claimed: Claimed)
 
 
 async def _draft(ctx: JobContext, claimed: Claimed, period: _Period) -> EntryDraft | None:
-    """Return the character's entry, without content if none of its messages is left.
+    """Return the character's entry, without content if the period has no message of the character any more.
 
-    Returns None if there is no model, or if its answers cannot be used; a stale entry then stays hidden.
+    Returns None if there is no model, or if its answers cannot be used; contexts then still leave out a stale entry.
     """
     if not period.speaks:
         return EntryDraft(None, None, None)

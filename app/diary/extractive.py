@@ -45,7 +45,7 @@ def fold_quotes(
 
 
 def _thinner(lines: Sequence[str], choose: Callable[[Sequence[Utterance]], list[str]]) -> list[str]:
-    """Return `lines`; of every few lines of the older half, only the weightiest. At least one line is dropped."""
+    """Return `lines` with only the weightiest of every few lines of the older half; at least one line is dropped."""
     half = max(len(lines) // 2, 1)
     older, fewer = lines[:half], list[str]()
     for start in range(0, half, _PART_ENTRIES):

@@ -113,9 +113,10 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
 
 
 async def _find_begin(db_session: DbSession, line: Line, character: str, fold: _Fold) -> int:
-    """Return the highest `at_seq` that the fold or its base covers: a copy of the line that ends earlier has no fold.
+    """Return the highest `at_seq` that the fold or its base covers.
 
-    Hidden entries count, too: if such an entry is shown again, the fold that covers its number becomes stale.
+    A copy of the line that ends before this seq does not get the fold. Hidden entries count, too: if such an
+    entry is shown again, the fold that covers its number becomes stale.
     """
     last_seq = await queries.find_last_seq(db_session, line, character, fold.first_number, fold.last_number)
     if fold.base is None:

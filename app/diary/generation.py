@@ -20,10 +20,10 @@ from app.summarising.source import Source
 from app.summarising.transcript import Utterance
 
 FOLD_TOKENS = 1_000
-"""Enough for 300 words, even in scripts that need many tokens."""
+"""The maximum tokens of a fold: enough for 300 words, even in scripts that need many tokens."""
 
 ENTRY_TOKENS = 400
-"""Enough for four sentences, even in scripts that need many tokens."""
+"""The maximum tokens of an entry: enough for four sentences, even in scripts that need many tokens."""
 
 TEMPERATURE = 0.5
 

@@ -91,7 +91,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
 
 
 async def on_cut(_db_session: DbSession, event: AnchorMoved) -> None:
-    """Mark the cached texts of all diaries as outdated: entries about messages that left the history go to `diary`."""
+    """Mark all cached texts as outdated: entries about messages that left the history move to the segment `diary`."""
     head = event.head
     if NAME in head.cursors or DiarySettings.of(head.settings).is_shared:
         is_first = not head.cursors.get(NAME, {}).get("outdated")
@@ -103,8 +103,8 @@ async def on_cut(_db_session: DbSession, event: AnchorMoved) -> None:
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
     """Make the prompt texts of each changed diary again, and store them on the line's row; usually none has changed.
 
-    If the anchor has moved since the texts were cached, the content of `diary` is chosen again for every diary. Before
-    the first message, no provider can have cached a prompt, so `diary` then changes with each entry. Early releases
+    If the anchor has moved since the texts were cached, the content of the segment `diary` is chosen again. Before the
+    first message, no provider can have cached a prompt, so the segment then changes with each entry. Early releases
     cached all entries in `diary`, and no anchor; these entries stay there until the next cut.
     """
     outdated = head.cursors.get(NAME, {}).pop("outdated", None)
@@ -177,9 +177,10 @@ async def _choose(
 ) -> Held:
     """Return what `diary` holds from now on; `held` is what it has held so far, None at a cut.
 
-    If the version in `held` is still valid, the content stays. Otherwise it is chosen again, from the latest valid
-    version and the entries before `before_seq` (all entries if `before_seq` is None). If a fold is due that will
-    replace the invalid version, this choice is provisional (`Held.lost`).
+    If the version in `held` is still valid, the content stays, unless the choice was provisional and ends (`held.py`).
+    Otherwise it is chosen again, from the latest valid version and the entries before `before_seq` (all entries if
+    `before_seq` is None). If a fold is due that will replace the invalid version, this choice is provisional
+    (`Held.lost`).
     """
     settings, newest = DiarySettings.of(head.settings), chain.latest_valid()
     is_valid = held is not None and (held.version is None or chain.find_valid(held.version) is not None)
@@ -203,7 +204,7 @@ async def _choose(
 async def read_diary(db_session: DbSession, head: Head, character: str) -> Diary:
     """Return the valid part of a diary; if diaries are off, the entries that its character or people wrote.
 
-    Reads at most as many entries as the diary may show lines, because an entry has at least one.
+    Reads at most as many entries as the diary may show lines, because an entry has at least one line.
     """
     base = None
     if DiarySettings.of(head.settings).enabled:
@@ -330,7 +331,7 @@ def narrative_of(character: str) -> Narrative:
 async def _schedule_entries(
     db_session: DbSession, head: Head, periods: Sequence[Period], *, now: datetime, settle_s: float
 ) -> None:
-    """Schedule an entry for each character that spoke in a period and has not written an entry itself in it."""
+    """Schedule an entry for each active character that spoke in a period and did not write an entry itself in it."""
     line = head.line
     characters = (await queries.read_cast(db_session, line)).characters
     items = [

@@ -32,8 +32,8 @@ class Held:
         after: Entries up to this number are not in `diary_recent`: the version covers them, or `diary` had no room for
             them at the cut.
         numbers: The numbers of the entries that it holds, in order, including entries that have become invalid since.
-        lost: What the segment held before, if the choice is provisional. If that version no longer exists, the version
-            in `lost` is None, and the former choice cannot return.
+        lost: What the segment held before, if the choice is provisional. If the version that it held then no longer
+            exists, the version in `lost` is None, and the former choice cannot return.
 
     """
 
@@ -45,7 +45,7 @@ class Held:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Held":
-        """Return the value of `to_json`."""
+        """Return the value that `to_json` serialised."""
         lost = stored.get("lost")
         return cls(**{**stored, "lost": cls.from_json(lost) if lost else None})
 
@@ -95,10 +95,10 @@ def find_held(former: Mapping[str, Any], name: str, names: Collection[str]) -> H
 
 
 def find_lost(held: Held | None, chain: Chain, *, is_valid: bool) -> Held | None:
-    """Return what the segment held before the fold in it became invalid, or None if there is no such fold.
+    """Return what the segment held before the fold in it became invalid, or None if no fold became invalid.
 
-    At a cut, the newest version of the chain counts as that fold if it is invalid. The version in the result is None if
-    the former choice cannot return: at a cut, and if the version no longer exists.
+    At a cut, the newest version of the chain is checked, and the result has no `version`, because nothing returns after
+    a cut. Otherwise the version in `held` is checked; the result has no `version` if that version no longer exists.
 
     Args:
         held: What the segment has held so far; None at a cut.
@@ -155,8 +155,8 @@ def word_known(
         known: The newest valid entries from before the message, in order.
         time_zone: The IANA name of the chat's time zone.
         limit: The number of lines of the segment `diary`.
-        knows_diary: Whether everything in the cached segment `diary` is from before the message. If not, the result
-            has only the entries of `diary` that are from before the message, without the folded part.
+        knows_diary: Whether everything in the cached segment `diary` is from before the message. If not, the segment in
+            the result has no folded part, only entries of `known`, also those that the folded part covers.
 
     """
     held = cached["held"]

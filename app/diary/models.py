@@ -26,19 +26,20 @@ class DiaryEntry(MessageRangeColumns, Table):
     """An entry in the diary of a character.
 
     `number` orders the entries of a character, from 1; no number is used twice on a line. An entry of the service gets
-    its number when it is scheduled. `at_seq` is the newest message when the entry was written. `origin` is who wrote
-    the current text: the character with its `tool`, a `person`, or the service with a `model` in the character's
-    voice. `edited` is whether a person replaced the text of a tool or a model.
+    its number when it is scheduled. `at_seq` is the newest message when a person wrote the entry, or the last message
+    that an entry of the service is about. `origin` is who wrote the current text: the character with its `tool`, a
+    `person`, or the service with a `model` in the character's voice. `edited` is whether a person replaced the text of
+    a tool or a model.
 
-    An entry that a tool wrote is `hidden` while the reply that it is bound to has another text, or is still to come
-    (`app/bindings`). It has the id of its binding, and `at_seq` is the seq of the reply. With `kept` a person has
-    ended this dependence.
+    An entry that a tool wrote is `hidden` while the reply that it is bound to has another text, is deleted or hidden,
+    or is still to come (`app/bindings`). It has the id of its binding, and `at_seq` is the seq of the reply. With
+    `kept` a person has ended this dependence.
 
     An entry of the service has the range of messages that it was made from (both inclusive) and their hashes; it is
     stale while the two hashes differ. Its `content` is empty if nothing in the range matters any more; the row is kept
-    because the messages can change again. An entry that a tool wrote has the `identity` of its first text, which
-    identifies a retry of the tool call even after an edit. `dated_at` is the time in the story that the entry's date
-    shows; `created_at` is when the row was inserted.
+    because the messages can change again. An entry that a tool wrote has the `identity` (hash) of its first text, even
+    after an edit; in other entries it is null. `dated_at` is the time in the story that the entry's date shows;
+    `created_at` is when the row was inserted.
     """
 
     __tablename__ = "diary_entries"

@@ -71,9 +71,9 @@ async def _rename_cached(db_session: DbSession, head: Head, former: str, name: s
 async def _rename_work(db_session: DbSession, event: CharacterRenamed, same: Sequence[str]) -> None:
     """Rename the work items of folds and of unwritten entries.
 
-    Running attempts at these items, and at the items with the keys in `same`, lose their lease and begin again. If a
-    former character had the new name, it can have an unwritten entry about the same messages, whose key would be the
-    same. That entry is cancelled.
+    Running attempts at these items, and at the items with the keys in `same`, lose their lease and begin again. A
+    character that has left the chat may have had the new name. Its unwritten entry about the same messages would have
+    the same key, so it is cancelled.
     """
     head = event.head
     record(db_session, head.line, WORK)

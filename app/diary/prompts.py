@@ -14,8 +14,8 @@ from app.summarising.quoting import quoted, shorten_to_share
 from app.summarising.transcript import Utterance
 
 MOST_PERSONA, MOST_WRITTEN = 1 / 4, 1 / 3
-"""The largest shares of a persona and of earlier entries in the budget that the prompt's own words leave; the rest is
-for the new text."""
+"""The maximum shares of the persona, and of the earlier entries or the former text, in the budget that the prompt's own
+words leave. The messages, or the entries to be folded, get the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ def diary_messages(
 ) -> list[ChatMessage]:
     """Return the request to the character `name` to compress `former`, which may be empty, and `entries` into one text.
 
-    `language` is a name or a tag; None is the language of the entries. `budget_tokens` limits both messages together;
+    `language` is a name or a tag; None is the language of the entries. `budget_tokens` limits the whole request;
     persona, former and entries are shortened to fit. Raises DoesNotFit if nothing would be left of an entry.
     """
     about = {
@@ -241,7 +241,7 @@ def diary_entry_messages(
     """Return the request to the character `name` for an entry about `said`; `entries` are the last ones of its diary.
 
     `times` are the times of messages, by seq; `language` is a name or a tag; None is the language of the messages.
-    `budget_tokens` limits both messages together; persona, entries and messages are shortened to fit. Entries of which
+    `budget_tokens` limits the whole request; persona, entries and messages are shortened to fit. Entries of which
     nothing would be left are dropped. Raises DoesNotFit if nothing would be left of a message.
     """
     about = {

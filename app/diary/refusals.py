@@ -1,4 +1,4 @@
-"""Detects a model that declines to write a diary, as distinct from a character's own words. Pure.
+"""Distinguishes an answer in which the model declines to write a diary from a character's own words. Pure.
 
 A diary may begin with "I'm sorry" or "I can't", and a character may be an AI. So a text is a refusal only if it
 declines the task and continues at most with the provider's reason or an offer of other help. Models decline in the
@@ -27,7 +27,8 @@ _ENGLISH = re.compile(
     re.I,
 )
 
-# Each must name the request, the task or the content. "I can't", or even "I'm sorry, I can't", is not enough.
+# Each pattern requires that the request, the task or the content is named, at least as "this". "I can't", or even "I'm
+# sorry, I can't", is not enough.
 _CHINESE = (
     r"(?:(?:很|非常|十分)?抱歉|对不起|對不起|不好意思)?[，,。！ ]*(?:但是?)?我?(?:无法|無法|不能)(?:[为為][您你])?"
     r"(?:协助|協助|帮助|幫助|提供|生成|创作|創作|撰写|撰寫|编写|編寫|完成|满足|滿足|处理|處理|回应|回應|继续|繼續)"

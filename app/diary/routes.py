@@ -49,8 +49,8 @@ async def get_folded_diary(
 ) -> Response:
     """Return the folded part of a diary. Folded entries are still listed.
 
-    While diaries are on, the prompt contains a new version from the next cut of the history on, or at once if the
-    former one has become invalid.
+    While diaries are on, a new version enters the prompt at the next cut of the history. If the version in the prompt
+    has become invalid, the new version enters at once.
     """
     return OrjsonResponse(_folded_out(await book.read_folded(db_session, ref, line=line, character=character)))
 
@@ -59,10 +59,10 @@ async def get_folded_diary(
 async def list_shared_diary(
     ref: ReadingChat, db_session: Db, character: OfCharacter = None, line: Line = None
 ) -> Response:
-    """List the newest entries that the diaries of the chat's characters have in the user's other chats.
+    """List the newest diary entries of the chat's characters in the user's other chats.
 
-    There are some only if `diary.scope` is `character`. Entries that the prompt holds are listed, too. They are sorted
-    by time, and all are on one page.
+    The list is empty unless `diary.scope` is `character`. Older entries are listed, too, while contexts contain them.
+    The entries are sorted by time, and all are on one page.
     """
     listed = await book.list_shared(db_session, ref, line=line, character=character)
     return OrjsonResponse({"items": [_shared_out(*one) for one in listed], "next_cursor": None})
@@ -86,7 +86,7 @@ async def get_diary_entry(ref: ReadingChat, entry_id: EntryId, db_session: Db, l
 async def edit_diary_entry(
     ref: WritingChat, entry_id: EntryId, body: EntryPatch, db_session: Db, clock: Now
 ) -> Response:
-    """Replace the text of an entry, or keep an entry even if its reply changes.
+    """Replace the text of an entry, or keep an entry that a tool wrote even if the reply that it belongs to changes.
 
     A fold that covers the entry is made again.
     """

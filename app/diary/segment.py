@@ -22,9 +22,9 @@ RECENT = SegmentSpec("diary_recent", after="history", trimmed_before="diary")
 
 
 def contribute(view: View) -> Contributed:
-    """Return the diary of the character whose prompt it is.
+    """Return the diary of the character for whom the prompt is made.
 
-    Without a character it is the unnamed diary: that of a chat that names no characters.
+    Without a character, this is the unnamed diary: that of a chat that names no characters.
     """
     cached = view.cached.get("characters", {}).get(view.character or "", {})
     placement = place(DiarySettings.of(view.settings))

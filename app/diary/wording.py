@@ -14,7 +14,7 @@ RECENT_HEADING = "## Diary, newest entries"
 
 
 class Written(NamedTuple):
-    """The fields of an entry that prompts and folds need; `created_us` is in microseconds since 1970."""
+    """The fields of an entry that prompts and folds need; `created_us` is its creation in microseconds since 1970."""
 
     entry_id: UUID
     number: int

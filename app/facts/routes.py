@@ -36,7 +36,8 @@ async def list_facts(
 ) -> Response:
     """List the facts as they hold for a chat, by key.
 
-    For each key, the value of the nearest scope holds: of the chat, the user with the character, the user, the tenant.
+    If several scopes have a value for a key, that of the nearest one holds. The scopes are, from near to wide: the
+    chat, the user with the character, the user, the tenant.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)
@@ -68,7 +69,7 @@ async def list_fact_values(
 
 @router.put("/{key}", response_model=FactOut, responses={201: {"model": FactOut}})
 async def set_fact(ref: WritingChat, key: Key, body: FactIn, db_session: Db, clock: Now) -> Response:
-    """Set a fact of a chat. It holds on all lines of the chat until it is set again.
+    """Set a fact of a chat. It holds on all lines of the chat until a person, a tool or the conversation changes it.
 
     The response has the status 201 if no fact of the chat had this key.
     """
@@ -132,7 +133,7 @@ def _make_router(of: WideScope) -> APIRouter:
     async def set_wide_fact(
         scope: Annotated[ScopeKey, of.writing], key: Key, body: FactIn, db_session: Db, clock: Now
     ) -> Response:
-        """Set a fact. It holds in all chats of the scope that have no value of their own.
+        """Set a fact. It holds in all chats of the scope for which no nearer scope has a value.
 
         The response has the status 201 if the key had no value in the scope.
         """

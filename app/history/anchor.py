@@ -101,7 +101,7 @@ async def cut_at_break(
 
 
 def forget_break(head: Head, from_seq: int) -> None:
-    """Drop the waiting cut of a session if the next session began at or after `from_seq`: the break was cut off."""
+    """Drop the waiting cut of a session if the next one began at or after `from_seq`, where the line was cut off."""
     cursor = _cursor_of(head)
     if cursor.session_seq is not None and cursor.session_seq >= from_seq:
         _store_cursor(head, replace(cursor, session_seq=None))
@@ -190,7 +190,7 @@ async def _are_edges_sought(
 
 
 async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer]) -> tuple[Cut, bool]:
-    """Return the cut that moves the anchor back if too few messages are left, and whether its message is hidden."""
+    """Return the cut that moves the anchor back, and whether the message at its seq is not sent, for example hidden."""
     rules = _rules_of(head, layers)
     # The edge is usually near, so a long chat is read further back only while no edge is found.
     limit = 2 * rules.keep_messages + 32

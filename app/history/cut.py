@@ -4,7 +4,16 @@ The history is the messages that are sent word for word. The anchor is the seq a
 at which it may begin after a cut. A window that slides with every message would change the prompt's prefix in every
 turn, and the provider could not cache it. Instead, the history grows from its anchor for a while. It is then cut in one
 step, at an edge, and only when the memory layers cover the messages before the edge. A history of `max_messages`
-messages or more is overdue: it is cut even if the layers do not cover them, unless a layer still searches for edges.
+messages or more is overdue: it is cut even if the layers do not cover the messages before the edge, unless a layer
+still searches for edges.
+
+Cuts differ in their reason (`CutReason`):
+
+- A *full* cut: the history has more than `keep_messages` + `grow_messages` messages.
+- A *forced* cut: the history is overdue, and a full cut is not possible yet.
+- A *cold* cut: before the newest append, the chat paused for so long that the provider no longer caches the prompt.
+- A *session's* cut: a session ended.
+- A *rewind*: messages were removed or hidden, and too few are left, so the anchor moves back.
 
 `anchor.py` reads the data for a decision and applies the decision.
 """
@@ -49,9 +58,9 @@ class AwaitEdge:
     A layer may add such an edge when its work ends.
 
     Attributes:
-        recheck_messages: The length of the history at which a cut at its first edge would leave `keep_messages`: an
-            append that reaches it decides again. None if there is no edge after the beginning of the history, or if the
-            first such edge leaves enough already. While the history is overdue, every append decides again.
+        recheck_messages: The number of messages with which a cut of the history at the first edge after its beginning
+            leaves `keep_messages` messages. An append that reaches this number decides again. None if there is no such
+            edge, or if a cut there leaves enough already. While the history is overdue, every append decides again.
 
     """
 
@@ -101,7 +110,7 @@ class CutRules:
 
     Attributes:
         keep_messages: A cut leaves at least this many messages.
-        max_messages: If the history has this many messages or more, a cut no longer waits.
+        max_messages: If the history has this many messages or more, it is cut even where no memory covers them.
         layers_add_edges: Whether an edge can appear when a job of a layer ends, not only with new messages.
 
     """
@@ -218,8 +227,8 @@ def decide_rewind(newest: History) -> Cut | None:
     """Decide where the anchor moves back to so that enough messages are sent. The line's first seq is always an edge.
 
     `newest` holds the newest messages of the line, from any seq on. Return None if no edge among them leaves enough:
-    the caller then reads further back. If the history would then have `max_messages` or more, return a forced cut
-    instead, if one is possible.
+    the caller then reads further back. If the history would have `max_messages` or more after the move, return a forced
+    cut instead, if one is possible.
     """
     if newest.target is None and newest.from_seq > LINE_FIRST_SEQ:
         return None
@@ -234,9 +243,9 @@ def decide_rewind(newest: History) -> Cut | None:
 def decide_move(wanted: Cut, anchor_seq: int, last_cut_seq: int | None) -> Cut | Skip | None:
     """Decide how the anchor moves to `wanted`; None if it is already there.
 
-    A move back is a cut. So is any move to a seq before `last_cut_seq`: the line may be a copy that ends before its
-    original's last cut, and the stored last cut must then be replaced. Every other move forward is a skip, because the
-    messages in between are not sent.
+    A move back is a cut. So is any move to a seq before `last_cut_seq`: a line that was copied from the beginning of
+    another one still stores the last cut of that line, and the new cut replaces it. Every other move forward is a skip,
+    because the messages in between are not sent anyway.
     """
     if wanted.at_seq < anchor_seq or (last_cut_seq is not None and wanted.at_seq < last_cut_seq):
         return wanted
@@ -282,8 +291,8 @@ def count_from(history: Sequence[Sent], seq: int) -> int:
 def can_cut(target: int | None, covered_seq: int | None, anchor_seq: int) -> bool:
     """Return whether a cut to `target` is possible: it moves the anchor forward, and the layers cover all before it.
 
-    `covered_seq` is the last seq that every layer covers, or None if no layer has to cover messages. A forced cut is
-    possible without it.
+    `covered_seq` is the last seq that every layer covers, or None if no layer has to cover messages. A forced cut does
+    not need this coverage.
     """
     return target is not None and target > anchor_seq and (covered_seq is None or covered_seq >= target - 1)
 

@@ -33,10 +33,10 @@ OPEN_TTL_S: Final = 1.0
 MAX_ENTRIES: Final = 10_000
 
 SEEN_TTL_S: Final = 3_600.0
-"""For this long after a valid lookup, lookups of a key do not wait for lookups of unknown keys."""
+"""For this many seconds after a key was found, further lookups of it do not wait for lookups of unknown keys."""
 
 STRANGERS: Final = "?"
-"""The name under which lookups of unknown keys share database connections with tenants; no tenant can have it."""
+"""Lookups of unknown keys get the share of database connections of a tenant with this name; no tenant can have it."""
 
 _ENVIRONMENT = "environment"
 _ANY = "any"

@@ -54,7 +54,7 @@ async def put_environment_key(
 
 
 async def get_secret(connection: Connection, name: str, *, otherwise: bytes) -> bytes:
-    """Return the secret `name`; if there is none yet, store `otherwise`, unless another process has been faster."""
+    """Return the secret `name`. If there is none yet, store `otherwise`, unless another process stores one first."""
     insert = "INSERT INTO secrets (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING"
     await connection.execute(insert, name, otherwise)
     value: bytes = await connection.fetchval("SELECT value FROM secrets WHERE name = $1", name)

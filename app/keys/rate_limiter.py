@@ -22,10 +22,10 @@ from app.kit.clock import Clock
 log = logging.getLogger(__name__)
 
 REDIS_S: Final = 0.25
-"""How long a request waits for Redis."""
+"""How long a request waits for Redis, in seconds."""
 
 AWAY_S: Final = 5.0
-"""For this long after a failure of Redis, this process uses its own buckets."""
+"""For this many seconds after a failure of Redis, this process uses its own buckets."""
 
 MAX_ENTRIES: Final = 100_000
 _CONNECTIONS: Final = 16
@@ -44,7 +44,7 @@ return allowed and '0' or string.format('%.6f', wait)
 
 
 class RateLimiter:
-    """Counts the requests of callers.
+    """Counts the requests of callers, and refuses those that come too early.
 
     Args:
         clock: The service's clock, for the buckets of this process.
@@ -71,7 +71,7 @@ class RateLimiter:
         """Count a request of the caller. Raises RateLimited if it comes too early."""
         is_token = caller.user_id is not None or caller.chat_id is not None
         rate = self._token if is_token else self._key
-        if rate is None or (caller.key_id is None and not is_token):  # without a key: only from this machine
+        if rate is None or (caller.key_id is None and not is_token):  # such requests come only from this machine
             return
         wait_s = await self._take(_name_of(caller), rate)
         if wait_s > 0:
@@ -101,7 +101,7 @@ class RateLimiter:
         return self._local.take(name, rate, now.timestamp())
 
     def _note_failure(self, error: Exception, now: datetime) -> None:
-        """Stop using Redis for a while; log the failure if Redis answered before."""
+        """Stop using Redis for `AWAY_S` seconds; log the failure unless Redis is already known to be down."""
         self._away_until = now + timedelta(seconds=AWAY_S)
         self._failures += 1
         if not self._is_down:
@@ -109,7 +109,10 @@ class RateLimiter:
         self._is_down = True
 
     def _note_answer(self, failures: int) -> None:
-        """Log that Redis answers again. `failures` is the number when the request began: if it rose, log nothing."""
+        """Log that Redis answers again.
+
+        `failures` is the number of failures when the request began. If it has risen since, nothing is logged.
+        """
         if self._is_down and failures == self._failures:
             log.info("Redis is reachable again; the processes share their limits")
             self._is_down = False

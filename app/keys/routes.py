@@ -78,7 +78,7 @@ async def revoke_key(key_id: KeyId, _caller: Admin, db_session: Db, clock: Now, 
 async def create_token(wanted: TokenIn, caller: Anyone, clock: Now, ring: Ring, response: Response) -> TokenOut:
     """Create a short-lived token for a browser, limited to a user, to a chat, or to both.
 
-    Its scopes are at most those of the key. A token that is limited to a chat sees and writes only what is known in the
+    It permits at most what the key permits. A token that is limited to a chat sees and writes only what is known in the
     chat itself, unless its key has `user_scope`.
     """
     token, expires_at = await service.issue_token(ring, caller, wanted, clock())

@@ -55,7 +55,8 @@ async def create_key(
 ) -> CreatedKey:
     """Create a key. Raises Invalid if the tenant or a scope is not valid.
 
-    With `user_scope`, its tokens that are limited to a chat see what is known of the chat's user and the tenant, too.
+    With `user_scope`, tokens of the key that are limited to a chat also see and write what is known of the chat's user
+    and of the tenant.
     """
     wanted = set(scopes)
     if not re.fullmatch(TENANT_PATTERN, tenant):

@@ -26,7 +26,7 @@ async def save_progress(db_session: DbSession, claimed: Claimed, progress: dict[
 
 
 async def start_over(db_session: DbSession, claimed: Claimed, *, now: datetime) -> bool:
-    """Make an item due again because its source has changed; return whether the lease is still held.
+    """Make an item due again, usually because its source has changed; return whether the lease is still held.
 
     Its attempts are counted from zero again, and its refused answers and finished parts are dropped. The next attempt
     is delayed by the time for which the item has been due so far, at least 1 and at most 60 seconds, so that a source

@@ -1,7 +1,7 @@
 """Authentication: the caller of a request and the scopes that a route requires.
 
 Routes depend on `Reader`, `Writer` or `Admin`. The keyring in `app.state.keyring` checks the key or token; `app/keys`
-implements it. Routers of operations with a body use `KeyedRoute`.
+implements it. Routers whose operations have a body that FastAPI parses use `KeyedRoute`.
 """
 
 from collections.abc import Callable, Coroutine
@@ -135,7 +135,7 @@ class KeyedRoute(APIRoute):
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return FastAPI's handler, after the checks that the route depends on."""
+        """Return FastAPI's handler; if the route has a body, its checks of the key run before the handler."""
         handler = super().get_route_handler()
         checks = [check for check in _CHECKS if _depends_on(self.dependant, check)]
         if not checks or self.body_field is None:

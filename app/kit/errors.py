@@ -43,10 +43,10 @@ AppError
 │   ├── WrongArguments            tools/errors.py
 │   ├── InvalidFile               transfer/errors.py
 │   └── BudgetTooSmall            context/errors.py
-└── Unavailable              503  raised in kit/unavailable.py, kit/gate/connection_gate.py
-    ├── DatabaseRejected          raised in kit/unavailable.py
+└── Unavailable              503  mostly raised in kit/unavailable.py, kit/gate/connection_gate.py
+    ├── DatabaseRejected          raised in kit/unavailable.py, migrate.py
     ├── WritesRefused             raised in kit/unavailable.py
-    ├── ChatBusy                  raised in kit/gate/connection_gate.py, chats/errors.py
+    ├── ChatBusy                  mostly raised in kit/gate/connection_gate.py, chats/errors.py
     └── ServerFull                web/errors.py
 
 Each memory layer derives its own errors from these in its errors.py (app/registry.py lists the layers).
@@ -167,7 +167,7 @@ class Unavailable(AppError):
 
 
 class DatabaseRejected(Unavailable):
-    """PostgreSQL runs, but the configured database does not exist or the credentials are wrong."""
+    """PostgreSQL runs, but the database does not exist, rejects the credentials, or lacks an extension."""
 
 
 class WritesRefused(Unavailable):
@@ -175,7 +175,7 @@ class WritesRefused(Unavailable):
 
     Args:
         detail: One sentence about the reason.
-        state: The state of the database.
+        state: The reason as `GET /readyz` returns it.
 
     """
 

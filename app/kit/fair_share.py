@@ -34,8 +34,8 @@ def allocate_to_owners(
 def allocate_to_tenants(*, total: int, running: Mapping[str, int], waiting: Mapping[str, int]) -> dict[str, int]:
     """Return how many more items of each tenant may start now.
 
-    While other tenants wait, a tenant gets at most half of all slots (at least one). Slots that no other tenant can use
-    have no such limit.
+    While items of another tenant are left, a tenant gets at most half of all slots (at least one). So if two tenants
+    share an odd number of slots, one slot can stay free. A tenant has no such limit once only its own items are left.
 
     Args:
         total: The total number of slots.

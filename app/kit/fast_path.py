@@ -1,8 +1,8 @@
 """Routes that bypass FastAPI's request parsing, for performance.
 
-FastAPI's handling of dependencies, parameters and bodies takes longer than the rest of an append or of a context. A
-fast route is declared like any other, for OpenAPI and for readers of the code, but its requests go to a function that
-parses the same inputs itself and raises the same errors.
+FastAPI's handling of dependencies, parameters and bodies takes longer than the rest of a request that appends messages
+or reads a context. A fast route is declared like any other, for OpenAPI and for readers of the code, but its requests
+go to a function that parses the same inputs itself and raises the same errors.
 """
 
 import re
@@ -43,8 +43,8 @@ def handled_by(handler: Handler) -> type[FastRoute]:
 class FastPathMiddleware:
     """Middleware that serves fast routes before Starlette's routing.
 
-    Routing would take a sixth of the time of a context. Errors go to the application's exception handlers, as with
-    other routes.
+    Routing would take a sixth of the time that a request for a context takes. Errors go to the application's exception
+    handlers, as with other routes.
     """
 
     def __init__(self, app: ASGIApp, *, routes: Sequence[BaseRoute]) -> None:

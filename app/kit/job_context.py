@@ -38,7 +38,7 @@ class TextEmbedder(Protocol):
 
     @property
     def dimension(self) -> int | None:
-        """The length of the vectors; None until it is known."""
+        """The number of components of a vector; None until it is known."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:

@@ -1,4 +1,4 @@
-"""The answers of a model that were refused while a work item was made. Pure."""
+"""The answers of a model that were refused while a work item was processed. Pure."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -22,7 +22,8 @@ class Refusal:
         kind: The fault.
         reason: One line that names the fault and does not quote the answer. People and the model read it, and logs
             have it.
-        once: Whether a good answer can have this fault, so that it is refused only once for a work item; not stored.
+        once: Whether a good answer can have this fault. Then the fault is refused only once for each work item. Not
+            stored.
 
     """
 

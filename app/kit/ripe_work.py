@@ -18,7 +18,8 @@ from app.kit.planner import is_equal
 from app.kit.work_queue import IS_FREE
 
 _RUN_OWNERS = 64
-"""The maximum number of owners that each of the two runs reads: up to the end of all keys, and from their start."""
+"""The maximum number of owners that a run reads. One run goes from a random key to the last key, the other from the
+first key to the random one."""
 
 _LAST_KEY = UUID(int=2**128 - 1)
 
@@ -51,8 +52,8 @@ _OLDEST = f"""oldest (owner_key, line_id, tenant, user_id) AS (
     )"""  # noqa: S608 - composed of constants
 
 # Two runs of owners: from $3 to the end of all keys, and from their start to $3. Each step skips to the first item of
-# the next owner, which shows whether the owner's items are parked. Owners of the tenants in $5 count as steps like all
-# others: skipping them could take any number of steps.
+# the next owner, which shows whether the owner's items are parked. $5 are tenants that are left out. Their owners
+# count as steps, too: otherwise a run could become arbitrarily long.
 _RUN = f"""run (owner_key, line_id, tenant, user_id, is_parked, last_key, steps) AS (
         VALUES ($3::uuid, '{_LAST_KEY}'::uuid, NULL::text, NULL::text, true, '{_LAST_KEY}'::uuid, 0),
             ('{NO_LINE}', '{NO_LINE}', NULL, NULL, true, $3, 0)
@@ -95,10 +96,10 @@ class RipeOwner:
 async def list_ripe_owners(
     db_session: DbSession, *, now: datetime, rows: int, from_key: UUID, without: Sequence[str] = ()
 ) -> list[RipeOwner]:
-    """Return owners with ripe items, the oldest first.
+    """Return owners with ripe items, those that have waited longest first.
 
     Args:
-        db_session: Open unit of work for short queries only: until it ends, the planner avoids scans and sorts.
+        db_session: A unit of work that runs only short queries: until it ends, the planner avoids scans and sorts.
         now: The service's time.
         rows: How many of the oldest items of each tenant are read, and how many items of each owner are counted, at
             most.
@@ -142,7 +143,7 @@ async def list_revivable(connection: Connection, *, limit: int = 500) -> list[Ow
 
 
 async def revive_transient(db_session: DbSession, owner: Owner, *, now: datetime) -> list[str]:
-    """Reschedule items of an owner whose last error was transient; return their layers.
+    """Reschedule those items of an owner that failed with a transient error; return their layers.
 
     Only items that have used up their attempts (`failed_at` is set) are rescheduled. Skips parked items, and locked
     ones, which are being rescheduled or erased.

@@ -1,4 +1,4 @@
-"""Token counts in o200k, computed offline.
+"""Token counts in o200k, an encoding of OpenAI's models, computed offline.
 
 Counts of long texts are cached, so that a character card that is part of every context is counted once. The cache is
 keyed by digests, so it does not hold the texts of users.
@@ -21,8 +21,9 @@ _WORTH_BYTES = 1_000_000
 def release_tables(shared_object: str) -> None:
     """Release the memory of the large read-only mappings of the file `shared_object`.
 
-    A library has built its own structures from the tables in this memory and no longer needs them. The kernel reads
-    them from the file again if they are used. Does nothing on systems other than Linux.
+    Call it when the library has built its own structures from the tables in this memory, and no longer needs the
+    tables. If they are used all the same, the kernel reads them from the file again. Does nothing on systems other than
+    Linux.
     """
     maps = Path("/proc/self/maps")
     if sys.platform != "linux" or not maps.exists():

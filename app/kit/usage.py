@@ -60,7 +60,7 @@ class ModelCall:
         asked_at: When the call began, by the service's clock; determines the month.
         failed: Whether the call returned no answer.
         prompt_tokens, completion_tokens: The tokens of the prompt and of the answer.
-        wait_ms: The duration of the call, including the wait for a free slot.
+        wait_ms: The duration of the call in milliseconds, including the wait for a free slot.
 
     """
 

@@ -1,8 +1,9 @@
 """The queue of due work in PostgreSQL. Redis only wakes the workers.
 
 Due work is a row for each item, written in the transaction that makes it due, so no item is lost when a process dies.
-An item belongs to an owner: a line of a chat, a user or a tenant. A worker claims ripe items of an owner under a lease
-by the database's clock and writes each result in one transaction that checks the lease and deletes the row. A model may
+An item belongs to an owner: a line of a chat, a user or a tenant. An item is ripe if its time has come, it has not
+failed for good, and no worker holds it. A worker claims ripe items of an owner under a lease, which ends by the
+database's clock. It writes each result in one transaction that checks the lease and deletes the row. A model may
 therefore be called twice for an item, but the result is written once. `ripe_work` finds the owners with ripe items.
 Each kind of work belongs to a `layer`, such as `memos`, whose jobs make the result.
 """
@@ -36,7 +37,7 @@ LEASE_S, RENEW_S = 15, 5
 
 IS_FREE = """(leased_until IS NULL
     OR leased_until NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute')"""
-"""SQL: no worker holds the item. A lease that ends later than in a minute does not count: it was made before
+"""SQL: no worker holds the item. A lease that ends more than a minute from now does not count: it was made before
 PostgreSQL's clock was set back."""
 
 # A new id with the timestamp of the original, because the list of work is ordered by id.
@@ -49,12 +50,12 @@ _COPIED_ATTEMPTS = "CASE WHEN failed_at IS NULL THEN 0 ELSE attempts END"
 class WorkItem(Table):
     """An item of due work: `key` identifies it among those of an owner and a layer.
 
-    `failed_at` is set when the last attempt failed; the row stays, so that the failure can be shown and retried.
+    `failed_at` is set when the final attempt failed; the row stays, so that the failure can be shown and retried.
     `run_after` is infinity while the item is parked. Either all items of an owner are parked or none is.
-    `first_due_at` is when the item began to wait: when it was first scheduled, when its last attempt failed, or when it
-    was made due again.
+    `first_due_at` is when the item began to wait: when it was first scheduled, when its latest attempt failed, or when
+    it was made due again.
     `user_id` is set if the owner is a user. `refusals` are the model's answers that were refused since the item became
-    due for its current reason. `progress` has the parts that the attempts since then have finished, for the next one.
+    due for its current reason. `progress` has the parts that earlier attempts have finished, for the next attempt.
     """
 
     __tablename__ = "work"
@@ -195,10 +196,10 @@ async def claim(
 ) -> list[Claimed]:
     """Claim up to `limit` ripe items of an owner: those just before `anchor_seq` first, then those after it.
 
-    The anchor is the seq at which the history in contexts of the line begins; a cut of the history waits for the items
-    before it. An attempt is counted when it is claimed, so an item that crashes its workers also runs out of attempts:
-    `attempts` above MAX_ATTEMPTS means that the last attempt crashed. Items of users and tenants have no position and
-    are claimed in the order in which they ripened.
+    The anchor is the seq at which the history in contexts of the line begins. Contexts contain the messages before it
+    only as memories, so the items of these messages come first. An attempt is counted when an item is claimed, so an
+    item that crashes its workers also runs out of attempts: `attempts` above MAX_ATTEMPTS means that the last attempt
+    crashed. Items of users and tenants have no position and are claimed in the order in which they ripened.
     """
     lease = uuid7()
     rows = await db_session.raw.fetch(
@@ -303,8 +304,9 @@ async def record_failure(
         db_session: Open unit of work.
         claimed: The item.
         error: The cause, one line that is shown to people.
-        transient: Whether another attempt may succeed later: the model was down or overloaded, or its key, account
-            or name was wrong.
+        transient: Whether the cause may pass without a change of the item: the model was down or overloaded, or its
+            key, account or name was wrong. If this was the last attempt, the item is retried all the same when the
+            model answers again.
         now: The service's time.
         retry_after_s: The minimum delay that the model's server asked for, or None.
 

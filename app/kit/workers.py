@@ -1,7 +1,7 @@
 """The workers that are running, and how long ripe work has waited for them.
 
 Each worker reports: it writes the time, by the clock of PostgreSQL, into a row of its own. A worker that ends deletes
-its row. If a worker is killed, its row stays and is no longer updated.
+its row. If a worker is killed, its row stays and is no longer updated. `kit/work_queue.py` says when work is ripe.
 """
 
 from collections.abc import Sequence

@@ -39,7 +39,7 @@ _REBUILD = f"""
 
 @dataclass(frozen=True, slots=True)
 class _Rebuild:
-    """Rewrites the cache after the row was locked, which raising the revision does.
+    """Rewrites the cache of a scope after the revision was raised, which locks the scope's row.
 
     Only an SQL command that begins after the lock sees what another transaction committed to the same scope meanwhile.
     """
@@ -54,4 +54,4 @@ def note_change(db_session: DbSession, tenant: str, key: UUID) -> None:
     """Raise the revision of a user or a tenant, given by its key, and rebuild its cache, just before the commit."""
     is_tenant = key == tenant_key(tenant)
     rank = raise_scope_of(db_session, key, is_tenant=is_tenant)
-    db_session.last_writes[rank, key, CHAT_WIDE] = _Rebuild(key)  # after the raise, which has NO_LINE
+    db_session.last_writes[rank, key, CHAT_WIDE] = _Rebuild(key)  # sorted after the key of the raise

@@ -7,7 +7,7 @@ LEAST_IMPORTANCE = 0.7
 """A memory is important from this importance on."""
 
 MOST = 50
-"""The maximum number of important memories: of those that are read of each scope, and of those that are chosen."""
+"""The maximum number of important memories that are read from one scope, and that are chosen from all scopes."""
 
 
 class Important(NamedTuple):
@@ -34,7 +34,7 @@ class Important(NamedTuple):
 
 
 def choose_important(found: Iterable[Important], character: str | None) -> list[Important]:
-    """Return the memories that count, the most important first, then the newest; at most MOST.
+    """Return at most MOST of the memories that count: the most important first, and of equal ones the newest first.
 
     If several scopes have a memory, the text of the nearest scope counts. Memories of the scope `character` count only
     if they are about the given character; if it is None, none of them counts.

@@ -22,20 +22,21 @@ class Statement(Table):
     line, so it is not copied with one: `Teaching` says on which lines a statement is live.
 
     The `content` of a statement never changes: a new value is a new statement. Of the live statements of a `kind` with
-    the same `key`, the newest by `learnt_at` holds; `content` is null if it says that the key has no value any more.
-    `is_set` is true if a person set it; it is then live on every line. `edited` is whether a person replaced a value
-    that a tool or the service had written. `tokens` is the number of tokens of the line in a prompt; 0 in a kind whose
-    text is made when it is read.
+    the same `key`, the newest by `learnt_at` holds. If `content` is null, the key has no value any more. `is_set` is
+    true if a person set the statement; it is then live on every line. `edited` is whether a person replaced a value
+    that a tool or the service had written. `tokens` is the number of tokens of a fact's line in a prompt; 0 in other
+    kinds.
 
     A statement of the kind `block` is an `operation` on the text of its `key`: the live operations, applied in order,
     make the text. `content` is what it writes, and `pattern` what `search_replace` looks for. `operation` and `pattern`
     are null in other kinds.
 
     The other columns are for memories, whose `key` is the id of the memory. `pinned` and `archived` (null: the memory's
-    strength decides) belong to the memory and are equal in all of its statements. These two and `category`,
-    `importance` and `tags` can be changed in place; `chosen` names those of these three that a person set. `forgotten`
-    is set in a statement that deletes a memory, and in a person's text that replaces others: the hashes of the texts
-    that are not learnt again, folded and as they are.
+    strength decides) belong to the memory: in a scope, they are equal in all of its statements that have a text. They
+    and `category`, `importance` and `tags` can be changed in place; `chosen` names those of the last three that a
+    person set. `forgotten` contains hashes of texts that are not learnt again: for each text, a hash of the text in
+    lower case and one of the unchanged text. It is set in a statement that forgets a memory, and in one with which a
+    person replaces former texts.
     """
 
     __tablename__ = "statements"
@@ -84,14 +85,15 @@ class Statement(Table):
 
 
 class Teaching(Table):
-    """That a line taught a statement. Copied, forked, cut off and erased with the line.
+    """A record that a line taught a statement. It is copied, forked, cut off and erased with the line.
 
-    `first_seq` is the message at which it was taught: the reply that the call of a tool is bound to, or the newest
-    message while the reply is still to come. `hidden` is whether that message has another text now, is deleted, or is
-    still to come. What a tool taught has the id of its binding as `teaching_id`. What the service learnt from a message
-    has the `message_id` and the `text_hash` of the text that it read; both are null otherwise. `wide_key` is the owner
-    of the statement if that is a user or a tenant. It is null for a statement of the chat itself; a fork gets copies of
-    such statements.
+    `first_seq` is the seq of the message that taught the statement. For the call of a tool, this is the reply that the
+    call is bound to, or the newest message while the reply is still to come. `hidden` is true while the message has
+    another text, is deleted or hidden by a person, or is still to come; if the service learnt from the message, also
+    while it is excluded. What a tool taught has the id of its binding as `teaching_id`. What the service learnt from a
+    message has the `message_id` and the `text_hash` of the text that it read; both are null otherwise. `wide_key` is
+    the owner of the statement if that is a user or a tenant. It is null for a statement of the chat itself; a fork gets
+    copies of such statements.
 
     When the last teaching of a statement is deleted, a trigger deletes the statement, unless a person set it.
     """

@@ -1,7 +1,7 @@
 """Reads which statements hold: in one scope, or as a line of a chat sees it.
 
-A line sees the scopes of its chat, its user and the tenant. For each key, the live statement of the nearest scope holds
-(`known.py`).
+A line sees these scopes, the nearest first: its chat, its user with one character, its user, the tenant. For each key,
+the newest live statement of the nearest scope holds (`known.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ async def view_chat(
 ) -> Viewpoint:
     """Return the view of a line, the current one by default. Raises ChatNotFound, LineNotFound, Invalid.
 
-    `character` is the character whose statements count; by default, it is the only one.
+    `character` is the character whose statements count; by default, the only character of the chat.
     """
     chat = await get_line(db_session, ref, line)
     scope = ScopeKey.of_chat(ref.tenant, ref.key)
@@ -105,7 +105,7 @@ async def list_log(db_session: DbSession, view: Viewpoint, kind: str, *, with_op
 async def list_log_of_line(
     db_session: DbSession, line: tuple[UUID, UUID], kind: str, *, only_chat: bool = False
 ) -> list[Known]:
-    """Return what `list_log` returns for a line, but for all characters and not only for one."""
+    """Return what `list_log` returns for a line. It needs no `Viewpoint`, so the chat need not be read first."""
     return await queries.list_log_of_chat(db_session, line, kind, with_open=False, only_chat=only_chat)
 
 
@@ -115,14 +115,14 @@ async def find_held(db_session: DbSession, view: Viewpoint, kind: str, key: str)
 
 
 async def find_deciding(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> Known | None:
-    """Return the statement that decides about a key, also if it takes the value away, or None."""
+    """Return the newest live statement of a key in the nearest scope that has one, even if it takes the value away."""
     return choose_deciding(await list_live(db_session, view, kind, key), view.character).get(key)
 
 
 async def is_newest(db_session: DbSession, scope: ScopeKey, kind: str, known: Known) -> bool:
     """Return whether a scope has no newer statement about the key, not even one whose reply was taken back.
 
-    Such a statement would hold again with its reply.
+    If that reply returned, such a statement would hold again.
     """
     newest_id = await queries.find_newest_id(db_session, scope, kind, known.key)
     return newest_id is not None and newest_id == known.statement_id
@@ -172,8 +172,8 @@ async def list_places(
 ) -> dict[UUID, tuple[UUID, UUID, int]]:
     """Return the newest place where each statement was taught and is live: a chat's key, its line, and a seq.
 
-    It is on the line that is read if that taught it, otherwise on the current line of another chat of a wide scope. A
-    statement that only a person set has none.
+    If the line that is read taught the statement, the place is on this line, otherwise on the current line of another
+    chat of a wide scope. A statement that only a person set has no place.
     """
     return await queries.list_places(db_session, view.line, statement_ids) if statement_ids else {}
 

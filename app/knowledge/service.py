@@ -44,7 +44,8 @@ class Said(NamedTuple):
         key: Its key.
         content: The value; None to take the value away.
         tokens: The tokens of its line in a prompt.
-        operation: What it does with the text of its key; None in a kind whose statements are whole values.
+        operation: For a block, what it does with the text of the block; None for facts and memories, whose statements
+            are whole values.
         pattern: What `search_replace` looks for; None for the other operations.
         more: Values of further columns of `Statement`.
 
@@ -175,7 +176,7 @@ async def learn_by_messages(
 
 
 async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
-    """Show, hide or delete what the tools of one layer taught, as their replies arrive, change and return."""
+    """Show, hide or delete what tools of one layer taught, when replies arrive or change, or calls are dropped."""
     head, line = event.head, event.head.line
     wide: list[UUID] = []
     if event.dropped:
@@ -197,14 +198,14 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Delete what was taught in the end of the line that was cut off."""
+    """Delete what the messages taught that were cut off from the end of the line."""
     head = event.head
     if CURSOR in head.cursors:
         _raise(db_session, head.tenant, await queries.truncate(db_session, head.line, event.from_seq))
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Copy what the moved messages taught to the new line. The bindings of the calls are copied already."""
+    """Copy to the new line what the moved messages taught. The bindings of the calls are copied already."""
     head = event.head
     if CURSOR not in head.cursors:
         return

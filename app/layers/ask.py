@@ -89,14 +89,14 @@ class Inquiry:
 
     @property
     def complaint(self) -> str | None:
-        """The fault of the last answer, or None if it was accepted or there was none."""
+        """The fault of the last answer, or None if it was accepted or there was no answer yet."""
         return self._complaint
 
     def check(self) -> None:
         """Raise NoUsableAnswer if the model is not to be asked again."""
         declined = sum(refusal.kind == "declined" for refusal in self.refusals)
         if declined >= MAX_DECLINED or len(self.refusals) >= MAX_REFUSED:
-            # The item is deleted when its memory is saved, so only this line keeps the reasons.
+            # The item is deleted when its memory is saved, so only this log entry keeps the reasons.
             why = "; ".join(map(str, self.refusals))
             log.warning("the model is not asked again for %s; its answers were refused: %s", self._layer, why)
             raise NoUsableAnswer(self.refusals[-1].reason, transient=False)
@@ -104,7 +104,8 @@ class Inquiry:
     def temperature(self, usual: float) -> float:
         """Return the temperature of the next request: `usual`, or a higher one for the last request.
 
-        The model that has given two refused answers would give a similar one again. A `usual` of 1 or more stays.
+        At the same temperature, the model would probably give another answer like the two that were refused. If
+        `usual` is 1 or more, it is not raised.
         """
         if len(self.refusals) < MAX_REFUSED - 1:
             return usual
@@ -142,8 +143,8 @@ async def ask_model(
         build: Builds the request.
         profile: How the answer is read and judged.
         material: The texts that the answer is made from.
-        answer_tokens: The maximum length of the answer, unless the deployment sets another. The request may use the
-            rest of the model's context.
+        answer_tokens: The maximum length of the answer in tokens, unless the deployment sets another. The request may
+            use the rest of the model's context.
         temperature: The usual sampling temperature, unless the deployment sets one; 0 selects the most probable words.
 
     Raises NoUsableAnswer if the model has declined twice or three answers were refused, also in earlier attempts of the
@@ -189,7 +190,7 @@ def _judge(
 
 
 def _build(build: BuildRequest, budget_tokens: int, complaint: str | None) -> list[ChatMessage]:
-    """Return a request that ends with the fault of the answer before. Raises DoesNotFit."""
+    """Return a request; if there is a complaint, it ends with this fault of the last answer. Raises DoesNotFit."""
     if complaint is None:
         return build(budget_tokens)
     added = (

@@ -1,4 +1,4 @@
-"""The texts of all layers that search can find: only texts that are valid on the line, as contexts contain them."""
+"""The texts of all layers that search can find. Like contexts, search uses only texts that are valid on the line."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -15,8 +15,9 @@ class Document(NamedTuple):
     Attributes:
         source: Its source, as in the `sources` of a context: `memo:<id>`, `summary:3`.
         text: The text to search.
-        first_seq: The first message that it is about. For a text about no messages, the message that it follows, or 0.
-        last_seq: The last message that it is about, inclusive.
+        first_seq: The first message that it is about; 0 for a text about no message of the line.
+        last_seq: The last message that it is about, inclusive. For a text about no message, the message that it
+            follows, or 0.
         category: Its category, if it has one.
         importance: From 0 to 1, if it has one.
 
@@ -43,8 +44,8 @@ async def list_documents(
 ) -> list[Document]:
     """Return the texts of a line in the order of `layers`, then by their messages.
 
-    `character` is the character whose texts count, as in a context; `now` is the service's time, by default that of
-    the database.
+    The texts are those that a context for the prompt of `character` may use; None if it is not known. `now` is the
+    service's time, by default that of the database.
     """
     documents = write_documents(layers)
     if not documents:

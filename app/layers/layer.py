@@ -4,8 +4,8 @@
 and the rest of the service reads the registry.
 
 The history is the messages that a context contains word for word. It begins at the *anchor*, and a *cut* moves the
-anchor to an *edge*, a seq at which the history may begin. A layer *covers* messages if its memories contain what they
-say.
+anchor to an *edge*, a seq at which the history may begin. A layer *covers* messages if its memories contain what the
+messages say.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -170,8 +170,9 @@ class Layer:
         document_kinds: The kinds of these texts: the part of their sources before the colon.
         documents_change_with: Which changes of the line (`app/chats/revision.py`) may change the texts of the current
             line, by name. Set it only if these texts depend on nothing but the line, the character, what is known of
-            the user and the tenant, and, over days, the time. Recall then remembers the texts in the process until the
-            revision of one of these changes, of the user or of the tenant rises.
+            the user and the tenant, and the time, with which they may change only slowly. Recall then remembers the
+            texts in the process for at most an hour, or until the revision of one of these changes, of the user or of
+            the tenant rises.
         erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct data about it that is
             not in rows under its key; those rows are already deleted.
         refresh_cache: (db_session, head) → update the layer's data on the line's row.

@@ -1,8 +1,8 @@
 """Remembers what the queries of layers found for the chats that this process has read last.
 
-The row of a chat says which revision its facts and blocks have (`changed`), and the rows of its user and its tenant say
-the same of what is known in wider scopes. While these revisions are those that were read with the results, the queries
-would find the same again: they use neither the clock nor anything of the request.
+The row of a chat has the revisions of its facts and blocks (`changed`). The rows of its user and its tenant have the
+revisions of what is known in wider scopes. While all of these are equal to the revisions that were read with the
+results, the queries would find the same again, because they use neither the clock nor anything of the request.
 """
 
 import sys
@@ -18,9 +18,9 @@ class Remembered(NamedTuple):
     """The results of the queries of layers for the current line of a chat.
 
     Attributes:
-        tag: The revisions that they were read with. Other revisions mean that they may have changed.
+        tag: The revisions that were read with the results. If the revisions have changed, the results may have, too.
         found: The results, by the layer's name.
-        needs_others: Whether the chat needs the queries of layers that are not remembered, too.
+        needs_others: Whether the chat also needs queries whose results are not remembered.
 
     """
 
@@ -33,11 +33,12 @@ class RecentChats:
     """The chats that needed queries of layers when this process last read them.
 
     Only queries of layers with the condition `Layer.queried_if` count; a chat needs them if the condition is true.
-    Whether a chat is one of them may be outdated. It decides only which SQL statement is sent first, not the answer.
+    Whether a chat is in this collection may be outdated. It decides only which SQL statement is sent first, not the
+    answer.
 
     Args:
         max_chats: How many keys of chats are kept.
-        max_bytes: The maximum size of the results that are kept with them.
+        max_bytes: The maximum size of all results that are kept, in bytes.
 
     """
 

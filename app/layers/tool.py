@@ -23,13 +23,14 @@ def _offer_always(_settings: ChatSettings) -> bool:
 
 
 class Answer(NamedTuple):
-    """The answer of a tool; `wrote`, `read` and `refused` make it.
+    """The answer of a tool. The functions `wrote`, `read` and `refused` return one.
 
     Attributes:
         text: The text for the model, which states what was done.
         outcome: `wrote` if the call wrote something, `read` if it only read, `refused` if it changed nothing because
             something is wrong, `repeated` if it repeats an earlier call.
-        written_id: The id of what it wrote, which is also the id of its binding.
+        written_id: The id of what it wrote, which is also the id of the binding that connects this with a reply
+            (`app/bindings`).
 
     """
 
@@ -39,7 +40,7 @@ class Answer(NamedTuple):
 
 
 def wrote(text: str, made: Made) -> Answer:
-    """Return the answer to a call that wrote what `made` binds, or that repeats the call that wrote it."""
+    """Return the answer to a call that wrote something or repeats such a call; `made` is the call's binding."""
     return Answer(text, "repeated" if made.is_retry else "wrote", made.binding_id)
 
 
@@ -84,7 +85,8 @@ class Tool:
         description: When to call it; the model reads this text.
         arguments: The model of its arguments; the model reads the fields' descriptions, too.
         example: Valid arguments, which the response to invalid ones contains.
-        run: Runs the tool. What it raises with a status below 500 is recorded as a refusal.
+        run: Runs the tool. An error that it raises is recorded as a refusal if it says what is wrong with the call
+            (`REFUSALS` in `app/tools/calls.py`).
         is_offered: Whether a chat with these settings is offered the tool, if its layer is on.
 
     """

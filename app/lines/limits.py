@@ -15,7 +15,7 @@ class LineLimits:
     Attributes:
         lines: The maximum number of lines that are not checkpoints, the current one included.
         checkpoints: The maximum number of checkpoints.
-        replaced: The maximum number of lines that re-imports replaced; when there are more, the oldest ones are
+        replaced: How many of the lines that re-imports replaced are kept; if there are more, the oldest ones are
             deleted.
 
     """

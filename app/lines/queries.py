@@ -16,9 +16,9 @@ from app.messages.reads import IS_SENT, SPEAKS
 
 LineRow = Row[UUID, str, str | None, UUID | None, int, int, datetime, datetime]
 """The columns that a list needs: line_id, line_status, checkpoint, parent_line_id, head_seq, message_count,
-line_created_at, last_active_at. The settings and the memo window are a hundred times as wide, so they are not read."""
+line_created_at, last_active_at. The settings and `context_cache` are a hundred times as wide, so they are not read."""
 
-# A turn is a character's reply right after the user; thoughts and narration between the two do not count.
+# A turn is a character's reply right after a message of the user; thoughts and narration may be between the two.
 _RECOUNT = f"""
     SELECT count(*)::int AS messages, coalesce(sum(tokens), 0)::int AS tokens,
         count(*) FILTER (WHERE seq >= $3 AND {IS_SENT})::int AS history,
@@ -120,12 +120,12 @@ async def list_replaced(db_session: DbSession, chat_key: UUID) -> list[UUID]:
 
 
 async def is_replaceable(db_session: DbSession, line: Line) -> bool:
-    """Return whether a re-import may later delete the line after it has replaced it."""
+    """Return whether later re-imports may delete the line, once a re-import has replaced it."""
     return bool(await db_session.raw.fetchval(_IS_REPLACEABLE, *line))
 
 
 async def lock_to_delete(db_session: DbSession, line: Line) -> UUID | None:
-    """Wait until no job writes to a line that is not current, and return the line's parent. Raises ChatBusy."""
+    """Lock a line that is not current, so that no job writes to it, and return its parent. Raises ChatBusy."""
     with busy_if_locked():
         parent: UUID | None = await db_session.raw.fetchval(_LOCK, *line)
     return parent

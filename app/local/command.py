@@ -116,7 +116,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def kill_group(pid: int) -> None:
-    """Kill a child that `spawn` started, and the processes it has started."""
+    """Kill a child that this module started, and all other processes in its process group."""
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 

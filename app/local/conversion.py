@@ -4,8 +4,8 @@ It runs before the migration and the service start, when no other process uses t
 is created beside it, `pg_dump | pg_restore` fills it, the rows of all tables are compared, and one transaction
 exchanges the names. Then the old one is dropped, so that it keeps no text that is erased later.
 
-A run that is killed leaves an incomplete copy, or an old database that is no longer used. The next run drops either,
-and repeats what was incomplete.
+A run that is killed leaves an incomplete copy, or an old database that is no longer used. The next run drops what was
+left, and makes an incomplete copy again.
 """
 
 import asyncio
@@ -43,8 +43,8 @@ async def convert_databases(postgres: Postgres, say: Say) -> None:
     """Replace the embedded databases whose LC_CTYPE is C or POSIX. Raises LocalError if the server fails meanwhile.
 
     The service works with the old databases, too. So if this machine has no C.UTF-8, they are kept, without a message.
-    If the disk has too little space, or a copy fails or is not equal, they are kept, and `say` is called with the
-    reason.
+    If the disk has too little space, they are kept, and `say` is called with the reason. The same applies to a database
+    whose copy fails or differs from it, and to the databases after it.
     """
     connection = await postgres.connect("postgres")
     try:
@@ -73,7 +73,7 @@ async def convert_databases(postgres: Postgres, say: Say) -> None:
 
 
 def needed_bytes(size_bytes: int) -> int:
-    """Return the free space in which a database of this size can be copied: its files, WAL, and sorting for indexes."""
+    """Return how many bytes must be free to copy a database of this size: its files, WAL, and sorting for indexes."""
     return size_bytes * 5 // 4 + min(size_bytes, _MAX_WAL_BYTES) + _SPARE_BYTES
 
 

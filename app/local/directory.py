@@ -49,7 +49,7 @@ class DataDirectory:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write `text` atomically and durably to a file that only this user can read."""
+    """Write `text` atomically to a file that only this user can read; the content is synced to disk first."""
     new = path.with_name(path.name + ".new")
     new.unlink(missing_ok=True)
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

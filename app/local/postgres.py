@@ -111,7 +111,8 @@ class Postgres:
         """Remove the `postmaster.pid` of a killed server if its pid now belongs to another process.
 
         PostgreSQL refuses to start while any process has that pid, and in a container the same few pids are reused. A
-        process is recognised as the server by its working directory, which is the data directory.
+        process is recognised as the server by its working directory, which is the data directory. If that
+        cannot be read, the file is kept.
         """
         file = self._directory.postgres / "postmaster.pid"
         if file.exists():

@@ -2,7 +2,7 @@
 
 The path of a socket is limited to about 100 bytes (`sockaddr_un`), and the path of the data directory may be longer. So
 the sockets are in a directory below the system's directory for temporary files. A file in the data directory records
-its path, so that the next run can remove the directory of a killed run.
+the path of that directory, so that the next run can remove it if this run is killed.
 """
 
 import os
@@ -35,7 +35,8 @@ def socket_base() -> Path:
 def socket_directory(record: Path, account: Account) -> Iterator[Path]:
     """Create a directory of mode 0700, owned by `account`, for the duration of the block.
 
-    The file `record` holds its path meanwhile. A directory that is already recorded there is removed first.
+    During the block, the file `record` contains the path of the directory. If the file already contains a path, the
+    directory at that path is removed first.
     """
     if record.exists():
         _remove(Path(record.read_text(encoding="utf-8")), owners={os.geteuid(), account.uid})
@@ -50,7 +51,7 @@ def socket_directory(record: Path, account: Account) -> Iterator[Path]:
 
 
 def _remove(path: Path, owners: set[int]) -> None:
-    """Remove the directory of a killed run, unless the path now belongs to another user or is not ours."""
+    """Remove the directory of a killed run, if `path` is a socket directory that one of `owners` owns."""
     ours = path.name.startswith(_PREFIX) and path.is_dir() and not path.is_symlink()
     if ours and path.stat().st_uid in owners:
         shutil.rmtree(path, ignore_errors=True)

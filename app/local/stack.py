@@ -32,7 +32,7 @@ _CHILDREN = ("api", "worker", "valkey", "postgres")
 """The names of the pid files, in the order in which the children stop."""
 
 _WORKER_STOPS: StopSignals = ((signal.SIGTERM, 5.0), (signal.SIGTERM, 15.0))
-"""The second signal ends a worker that waits for a long call of the model: a person waits for this process."""
+"""The second signal ends a worker that still waits for the model, because a person waits until this process ends."""
 
 
 class Stack:

@@ -81,8 +81,8 @@ async def edit_memory(ref: WritingChat, memory_id: MemoryId, body: MemoryPatch, 
     """Edit, pin or archive a memory. A memory of a wider scope is changed for this chat alone.
 
     A new text holds on all lines of the chat, and the former one stays in the memory's history. In a chat with several
-    characters, a memory of the user with one of them cannot be changed (409): the changed memory would belong to the
-    chat, so the other characters would know it.
+    characters, a memory of the scope `character` (the user with one character) cannot be changed (409): the changed
+    memory would belong to the chat, so the other characters would know it.
     """
     await book.change_in_chat(db_session, ref, memory_id, body.given(), now=clock())
     await db_session.run_deferred()
@@ -128,7 +128,7 @@ def _make_router(of: WideScope) -> APIRouter:
     ) -> Response:
         """List the memories of the scope, the strongest first. Days are those of UTC.
 
-        Which memories are in the archive depends here on the default settings, in a chat on the chat's settings.
+        Here, the default settings decide which memories are in the archive. In a chat, the chat's settings decide.
         """
         return await _list(db_session, MemoryView.of_scope(scope), clock(), archived, day, limit, cursor)
 

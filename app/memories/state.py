@@ -15,9 +15,10 @@ _ALL = Keeping(half_life_days=HALF_LIFE_DAYS, max_memories=2**31 - 1, least_orde
 async def export_state(
     db_session: DbSession, line: tuple[UUID, UUID], *, only_chat: bool = False
 ) -> list[dict[str, Any]]:
-    """Return the memories in each scope that a line sees, sorted by scope, character and age.
+    """Return the memories that a line sees, of all scopes, sorted by scope, character and age.
 
-    `archived` is a person's choice; the rest of the archive follows from the settings and the time.
+    `archived` is true only if a person put the memory into the archive. The settings and the time decide which other
+    memories are in it.
     """
     memories = await queries.list_of_chat(
         db_session, line, _ALL, Choice(), character=None, of_all=True, only_chat=only_chat

@@ -22,7 +22,10 @@ _HIGHLIGHTS_KEY = re.compile(r"(?:highlights?|memos?|memories|facts|items|result
 
 
 def json_as_lines(text: str) -> str:
-    """Return the JSON in `text` as labelled lines, or `text` itself if no JSON in it holds highlights."""
+    """Return the JSON in `text` as labelled lines, or `text` itself if no JSON in it holds highlights.
+
+    If the JSON states that there are no highlights, "NONE" is returned.
+    """
     start = _JSON_START.search(text)
     if start is None or INNER_LABEL.search(text, 0, start.start()):
         return text

@@ -38,7 +38,8 @@ def parse_highlights(answer: str) -> list[Highlight]:
 def parse_cut_off(answer: str) -> list[Highlight]:
     """Return the whole highlights in an answer that was cut off, at least one. Raises UnusableAnswer.
 
-    The last line is incomplete. A highlight that continues on it does not end with the end of a sentence.
+    The last line (in JSON, the last value) is incomplete and is dropped. If the last highlight then does not end like a
+    sentence, it continued there, and is dropped, too.
     """
     plain = _unfenced(answer)
     closed = close_json(plain)

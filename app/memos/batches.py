@@ -82,7 +82,8 @@ def form_batches(
     Args:
         open_batch: The batch that is filling; None before the first message.
         messages: The next messages of the line.
-        size: The number of eligible messages in each batch that is opened by this call, or has none of them yet.
+        size: How many eligible messages fill a batch that this call opens. It holds for `open_batch`, too, if that one
+            has no eligible message yet.
         filters: The eligibility filters of these batches.
 
     Returns:

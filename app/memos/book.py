@@ -101,8 +101,8 @@ async def regenerate_memo(
 ) -> UUID:
     """Schedule a new text for a memo, also for a soft-deleted one, and return the id of the work item.
 
-    Raises ChatNotFound, MemoNotFound, NothingToSummarise for a memo that a person wrote, and MemoEdited for one that a
-    person edited, unless `replace_edited`.
+    Raises ChatNotFound, MemoNotFound, NothingToSummarise for a memo that covers no messages, and MemoEdited for one
+    that a person edited, unless `replace_edited` or it is soft-deleted.
     """
     head, memo = await _lock_memo(db_session, ref, memo_id, deleted=True)
     if memo.first_seq is None:

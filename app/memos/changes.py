@@ -95,7 +95,7 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Copy the memos after `kept_seq` that people wrote or edited from the old line, to the messages' new seqs."""
+    """Copy from the old line the memos after `kept_seq` that people wrote or edited, to the messages' new seqs."""
     head = event.head
     line = head.line
     written = await change_queries.list_written_after(db_session, head.chat_key, event.from_line_id, event.kept_seq)
@@ -139,9 +139,10 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def _open_late(db_session: DbSession, head: Head) -> OpenBatch:
-    """Return the open batch of a chat that ran without memos. If it has too many messages, the next append forms it.
+    """Return the open batch of a chat that ran without memos.
 
-    It begins after the last batch, or where the window would begin if memos had always been on, whichever is later.
+    It begins after the last batch, or `window` × `every_messages` seqs before the anchor, whichever is later. If it has
+    enough messages for one or more batches, the next append forms these batches.
     """
     settings = MemoSettings.of(head.settings)
     last_seq = await queries.find_last_batch_end(db_session, *head.line) or 0

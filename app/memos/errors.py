@@ -18,7 +18,7 @@ class MemoEdited(Conflict):
 
 
 class MemosOff(Conflict):
-    """Memos are switched off, so nothing can be made of the messages."""
+    """Memos are switched off, so no memos can be made."""
 
     code = "memos_off"
     title = "Memos are off"

@@ -76,7 +76,7 @@ class Summariser(Protocol):
         ...
 
     async def summarise(self, request: MemoRequest) -> MemoDraft:
-        """Return the memo of a batch. Raises ModelError, DoesNotFit."""
+        """Return the memo of a batch. Raises ModelError, NoUsableAnswer, DoesNotFit."""
         ...
 
 

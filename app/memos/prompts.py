@@ -1,6 +1,6 @@
 """The prompt for memos. `docs/prompts.md` explains why each part is there.
 
-Messages are quoted as data: one JSON object per line. Line breaks and opening tags in messages are escaped, so no
+Messages are quoted as data: one JSON object per line. Line breaks in messages and the `<` of tags are escaped, so no
 message can end the quotation.
 """
 
@@ -124,7 +124,7 @@ MEMO = Prompt(
 
 
 MOST_BEFORE_TOKENS = 400
-"""The most tokens of the messages before the batch, unless an eighth of the room for the batch is less."""
+"""The most tokens of the messages before the batch, unless an eighth of what the rest of the prompt leaves is less."""
 
 MOST_PERSONA_CHARS = 200
 
@@ -163,9 +163,9 @@ def memo_messages(
     """Return the request for the memo of `batch`.
 
     `language` is a name or a tag; None is the language of the messages. `instruction` is a person's wish for this one
-    request. `budget_tokens` limits both messages together. Personas that do not fit into an eighth of the room are left
-    out. The messages before the batch are shortened to their share of the room, and those of the batch to the rest.
-    Raises DoesNotFit if nothing would be left of a message of the batch.
+    request. `budget_tokens` limits both messages together. Personas that do not fit into an eighth of the tokens that
+    the prompt leaves are left out. The messages before the batch are shortened to their share (`MOST_BEFORE_TOKENS`),
+    and those of the batch to the rest. Raises DoesNotFit if nothing would be left of a message of the batch.
     """
     about = {
         "characters": name_all(characters),

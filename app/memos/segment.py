@@ -1,4 +1,4 @@
-"""Contributes memos to a context, from the window on the line's row. Pure."""
+"""Contributes memos to a context: those that are stored in the row of the line. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ EDGES = """
             SELECT coalesce(max(a.first_seq), 0) FROM memos a
             WHERE a.chat_key = c.chat_key AND a.line_id = c.line_id AND a.first_seq <= c.anchor_seq)
     )"""
-"""A scalar subquery of the seqs after batches, from the last batch that begins at or before the anchor on."""
+"""A scalar subquery: the seq after each batch, from the last batch on that begins at or before the anchor."""
 
 
 def contribute(view: View) -> Contributed:

@@ -27,5 +27,5 @@ class MemoSettings(EligibilitySettings, PlacementSettings):
 
     @property
     def most_messages_uncovered(self) -> int:
-        """The number of messages in a batch."""
+        """The size of a batch, because no memo covers its messages until it is full."""
         return self.every_messages

@@ -4,8 +4,8 @@ The groups are left out in story order, so that the oldest memos leave the promp
 window moves, or the prompt would begin differently in every turn. So a group is five memos with consecutive numbers:
 the numbers of batches rise with the story, and a memo keeps its number.
 
-A backfilled memo has a higher number than the memos after it. Backfilled memos are counted from the next memo that was
-not backfilled: they form groups of five of their own, which are left out just before the group of that memo.
+A backfilled memo has a higher number than the memos after it. Backfilled memos form groups of five of their own,
+counted backwards from the next memo that was not backfilled. They are left out just before the group of that memo.
 """
 
 from collections import Counter, defaultdict
@@ -34,7 +34,7 @@ class _Key(NamedTuple):
 def group_memos(memos: Sequence[Mapping[str, Any]], *, pinned: bool) -> list[TrimGroup]:
     """Return the trim group of each memo; `memos` are entries of the window in story order.
 
-    A memo that a person wrote may stand anywhere in the story, and is in the group of its number.
+    A memo that a person wrote can be anywhere in the story, and is in the group of its number.
     """
     keys = _find_keys(memos)
     backfilled: defaultdict[_Key, list[int]] = defaultdict(list)

@@ -43,8 +43,8 @@ _WANTED = f"""unnest($3::int[], $4::int[], $5::text[]) AS r (first_seq, last_seq
 _SEEN_OTHERWISE = f"""
     SELECT {RANGE_COLUMNS}, wanted FROM {_WANTED} ORDER BY seq"""  # noqa: S608
 
-# A message that a person un-hides stays visible from then on, no matter who hid it. The rows do not include messages
-# that are visible already.
+# If a person un-hides a message, scenes do not hide it again, no matter who had hidden it. `_WANTED` has no rows for
+# messages that are visible already, so un-hiding them has no effect.
 _HIDE = f"""
     UPDATE messages SET hidden_by = n.wanted, visibility_pinned = n.wanted IS NULL
     FROM (SELECT row_ref, wanted FROM {_WANTED}) AS n
@@ -75,7 +75,7 @@ Visibility = tuple[int, int, str | None]
 
 @asynccontextmanager
 async def recounting_turns(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> AsyncIterator[None]:
-    """Update the turns of `head` and `awaits_reply` after the block.
+    """Update `turn_count` and `awaits_reply` of `head` after the block.
 
     The block may change only messages of the range (inclusive).
     """
@@ -171,7 +171,7 @@ async def list_revisions(
 async def list_revision_sizes(
     db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int, *, before: int | None, limit: int
 ) -> Sequence[int]:
-    """Return the bytes of text of the revisions that `list_revisions` returns, without reading them."""
+    """Return the sizes in bytes of the texts that `list_revisions` returns, in its order, without reading the texts."""
     query = select(func.octet_length(Revision.content)).where(_of_message(chat_key, line_id, seq, before))
     return (await db_session.execute(query.order_by(Revision.number.desc()).limit(limit))).scalars().all()
 

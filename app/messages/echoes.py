@@ -36,7 +36,7 @@ def _list_names(head: Head, name: str) -> list[str]:
 
 
 def without_echo(head: Head, message: NewMessage) -> NewMessage:
-    """Return a message as it is stored. Its identity is that of the text as received."""
+    """Return a message without echoes, as it is stored. Its `identity` stays the hash of the text as received."""
     content = drop_echo(head, message.role, message.name, message.content)
     swipes = [drop_echo(head, message.role, message.name, text) for text in message.swipes]
     if content == message.content and swipes == [*message.swipes]:

@@ -32,7 +32,7 @@ _ADD_SOURCES = """
 
 
 class Marked(NamedTuple):
-    """A message to append, with marks that `NewMessage` lacks. `excluded` and `hidden_by` of `message` count, too."""
+    """A message to append, with marks that `NewMessage` lacks; `excluded` and `hidden_by` are taken from `message`."""
 
     message: NewMessage
     pinned: bool = False

@@ -16,11 +16,12 @@ from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 
 SPEAKS = "deleted_at IS NULL AND (role = 'user' OR (role = 'assistant' AND kind IS NULL))"
-"""Messages that count for turns: the user's, and the character's except thoughts; `count_appended` does the same."""
+"""The messages by which turns are counted: the user's, and the characters' except thoughts. `count_appended` has the
+same rule."""
 
 
 IS_SENT = "deleted_at IS NULL AND hidden_by IS NULL AND NOT blank AND kind IS NULL"
-"""Messages that are sent from the anchor on; `eligibility.is_sent` does the same."""
+"""The messages that are sent if they are at or after the anchor. `eligibility.is_sent` has the same rule."""
 
 
 IS_SENT_OR_SCENE_HIDDEN = "deleted_at IS NULL AND hidden_by IS DISTINCT FROM 'user' AND NOT blank AND kind IS NULL"
@@ -116,8 +117,8 @@ async def list_sent_after(
 async def find_in_sight(db_session: DbSession, head: Head, from_seq: int) -> int | None:
     """Return the seq of the first message from `from_seq` on that scenes do not hide.
 
-    Return None if it is the very first message from `from_seq` on, because then nothing is to be skipped. Return the
-    seq after the newest message if scenes hide all of them.
+    Return None if no message from `from_seq` on comes before it, because then nothing is to be skipped. Return the seq
+    after the newest message if scenes hide all of them. Deleted messages do not count.
     """
     found: int | None = await db_session.raw.fetchval(_IN_SIGHT, *head.line, from_seq, head.head_seq + 1)
     return found
@@ -176,7 +177,7 @@ async def list_sizes(
     limit: int,
     newest: bool,
 ) -> list[int]:
-    """Return how many bytes the text of each message between two seqs (both exclusive) has, with its swipes.
+    """Return the size in bytes of each message between two seqs (both exclusive): its text, tool calls and swipes.
 
     The sizes are in the order of seqs, or in the reverse order if `newest`. The texts are not read.
     """
@@ -188,7 +189,7 @@ async def list_sizes(
 async def list_range(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> list[RangeMessage]:
-    """Return the messages of a range (inclusive), even deleted ones, with what decides eligibility and is hashed."""
+    """Return the messages of a range (inclusive), even deleted ones; see RangeMessage for their fields."""
     rows = await db_session.raw.fetch(_RANGE, chat_key, line_id, first_seq, last_seq)
     return [RangeMessage(*row) for row in rows]
 

@@ -1,7 +1,7 @@
 """HTTP routes of messages. The append is in `context`, because it can return a context; the re-import in `reimport`.
 
 The caller chooses a message's id, which may contain a slash, so the path parameter matches the rest of the path
-(`:path`). So a GET with something after the id is declared before the GET without.
+(`:path`). Routes are matched in order, so the GET of the revisions is declared before the GET of the message.
 """
 
 from collections.abc import Sequence
@@ -71,7 +71,8 @@ async def cut_off_messages(
 ) -> None:
     """Delete all messages from `from_seq` on.
 
-    No other messages get their ids or seqs on this line. A `PUT` of the messages that contains their ids restores them.
+    Their ids and seqs are not used for other messages of this line. A `PUT` of the messages that contains their ids
+    restores them.
     """
     await editing.cut_off_end(db_session, ref, from_seq, now=clock())
 

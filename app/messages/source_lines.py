@@ -22,7 +22,7 @@ async def list_sources(
 ) -> Sequence[asyncpg.Record]:
     """Return the rows after (seq, number) as (seq, number, source), in this order.
 
-    At most `limit` rows with at most MAX_PAGE_BYTES, but at least one if there is any.
+    The result has at most `limit` rows and at most MAX_PAGE_BYTES of sources, but at least one row if there is any.
     """
     place = (chat_key, line_id, *after)
     sizes = [row["bytes"] for row in await db_session.raw.fetch(_SIZES, *place, limit)]

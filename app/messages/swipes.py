@@ -1,7 +1,7 @@
 """Operations on swipes: add one, select one, list them.
 
-The selected text is the `content` of the message. The other texts are in a table of their own. Only operations on
-swipes and copies of messages read it, so a memo, a context or a search never contains a text that is not selected.
+The selected text is the `content` of the message. The other texts are in a table of their own. Memos, contexts and
+searches do not read this table, so they never contain a text that is not selected.
 """
 
 from collections.abc import Iterable, Mapping

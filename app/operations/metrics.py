@@ -1,8 +1,8 @@
 """Metrics in Prometheus's text format.
 
 The numbers come from PostgreSQL, not from counters in this process. Every API process therefore returns the same
-values, and a restart does not reset them. Only the `process_…` and `memobook_process_…` metrics describe the process
-that responds.
+values, and a restart does not reset them. Only the `process_…` and `memobook_process_…` metrics, and the version in
+`memobook_build_info`, describe the process that responds.
 """
 
 from collections import Counter

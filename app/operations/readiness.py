@@ -39,7 +39,7 @@ class DatabaseReport:
     """The state of the database and of the workers.
 
     Attributes:
-        state: Whether it can be used.
+        state: Whether the database can be used, and if not, why.
         workers: The number of running workers.
         lateness_s: For how many seconds the oldest ripe work has waited for a worker.
 
@@ -73,7 +73,7 @@ class DatabaseChecks:
     async def report(self, database: Database, *, now: datetime, limits: TokenLimits) -> DatabaseReport:
         """Return the result of `check_database`, or of the check that is already running."""
         if self._running is None or self._running.done():
-            # In a context of its own: the check goes on if the client of this request disconnects.
+            # Without the context variables of this request: otherwise the check would end if its client disconnects.
             check = check_database(database, now=now, limits=limits)
             self._running = asyncio.create_task(check, context=Context())
         return await asyncio.shield(self._running)

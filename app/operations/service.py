@@ -55,7 +55,7 @@ async def retry_failed(
     Args:
         database: The database. The items of each owner are retried in a transaction of their own, after locking the
             chat.
-        caller: The caller, whose tenant and limits apply.
+        caller: The caller. Its tenant, and the user or the chat that its token is limited to, limit the items.
         layer: Only items of this layer; None for all.
         chat_id: Only items of this chat; None for all.
         now: The service's time.

@@ -1,4 +1,4 @@
-"""Decides when messages are put into the index of words and get vectors, and notes which of them need it again."""
+"""Schedules the index of words and the vectors, and records which indexed messages have changed since."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,8 +17,9 @@ from app.passages.progress import NAME, VECTORS, Progress
 INDEX = "index"
 TEXTS = "texts"
 GONE = "gone"
-"""The keys of the work items: of the index of words, of the vectors of the layers' texts, and, for a user or a tenant,
-of the comparison in all chats after a text may be gone. That of messages' vectors is VECTORS.
+"""The keys of the work items: the index of words; the vectors of the layers' texts; and, for a user or a tenant, the
+comparison of vectors and texts in all their chats after one of the chats was erased. The key for the vectors of
+messages is VECTORS.
 """
 
 _CHANGED = 16
@@ -28,7 +29,8 @@ _CHANGED = 16
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     """Schedule the index each time that EVERY_MESSAGES more messages are not in it, and vectors with each append.
 
-    The texts of the layers, too: what the user's other chats taught meanwhile has no vector in this chat yet.
+    This includes the vectors of the layers' texts: what the user's other chats taught meanwhile has no vector in this
+    chat yet.
     """
     due = [VECTORS, TEXTS] if db_session.with_vectors else []
     if Progress.of(event.head).is_due(event.head.head_seq, event.former_head_seq):
@@ -37,7 +39,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Note which texts changed."""
+    """Record which messages have another text, and schedule the index and the vectors that this makes due."""
     head, due = event.head, []
     seqs = [after.seq for before, after in event.pairs if before.digest != after.digest]
     for name, key, least in ((NAME, INDEX, _CHANGED), (VECTORS, VECTORS, 1)):
@@ -53,7 +55,10 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def on_truncate(_db_session: DbSession, event: LineTruncated) -> None:
-    """Note where a shortened copy of a line ends. Messages that were cut off stay on the line, marked as deleted."""
+    """Limit the recorded progress of a shortened copy of a line to its end.
+
+    If a line itself is cut off, this changes nothing: the messages stay on the line, marked as deleted.
+    """
     head = event.head
     for name in (NAME, VECTORS):
         if (progress := Progress.of(head, name)).seq > head.head_seq:
@@ -63,7 +68,7 @@ async def on_truncate(_db_session: DbSession, event: LineTruncated) -> None:
 async def on_fork(db_session: DbSession, event: ChatForked, *, now: datetime) -> None:
     """Copy the vectors of the fork's messages and of the layers' texts, and schedule the index and what is missing.
 
-    The keys of the index contain the chat's key, so its rows cannot be copied.
+    The rows of the index cannot be copied, because their keys are hashed with the chat's key.
     """
     head = await lock_line(db_session, *event.target)
     if head is None:
@@ -75,7 +80,10 @@ async def on_fork(db_session: DbSession, event: ChatForked, *, now: datetime) ->
 
 
 async def on_texts_changed(db_session: DbSession, head: Head, *, now: datetime) -> None:
-    """Schedule vectors for the layers' texts. Those of other lines get theirs when the line becomes the current one."""
+    """Schedule vectors for the layers' texts of the current line.
+
+    The texts of another line get vectors when that line becomes the current one.
+    """
     if db_session.with_vectors and head.is_current:
         await _schedule(db_session, head, [TEXTS], now=now, settle_s=db_session.settle_s)
 
@@ -87,9 +95,9 @@ async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, *,
 
 
 async def erase_owner(db_session: DbSession, event: OwnerErased, *, now: datetime) -> None:
-    """Schedule the deletion of vectors in other chats whose texts only the erased chat had taught its user or all.
+    """Schedule the deletion of other chats' vectors for texts that only the erased chat had taught its user or tenant.
 
-    This needs no model, so it is done without one, too.
+    The deletion needs no embedding model, so it is scheduled even if none is configured.
     """
     owners = [Owner.of_tenant(event.tenant)]
     if event.user_id is not None:
@@ -110,7 +118,7 @@ async def schedule_all(db_session: DbSession, head: Head, *, now: datetime) -> N
 
 
 async def schedule_next(db_session: DbSession, head: Head, key: str, *, now: datetime) -> None:
-    """Make the rest of the index, or of the vectors, due at once."""
+    """Schedule the rest of the index, or of the vectors, without a delay."""
     await _schedule(db_session, head, [key], now=now, settle_s=0)
 
 

@@ -22,7 +22,7 @@ Row = tuple[str, bytes, Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """What is put into the index: the messages after `progress`, and those that changed before."""
+    """What is put into the index: the messages after `progress`, and earlier ones that have changed."""
 
     progress: Progress
     texts: Sequence[Text]
@@ -33,7 +33,7 @@ class _Next:
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Next | None:
-    """Return the messages that are not in the index; None if there are none, or the line is gone or not current."""
+    """Return the messages to index; None if nothing has to be added or deleted, or the line is gone or not current."""
     line = claimed.owner.line
     head = await read_head(db_session, *line)
     if head is None or not head.is_current:

@@ -3,7 +3,7 @@
 A key is a word, its beginning (`^lant`), or its edges: the first letter and the last three (`l~ern`),
 in longer words the last four. Other forms of a
 word have the same beginning. A word of seven or more letters with one wrong letter, other than the first, has the
-beginning or the edges of the right word. In the index, a key is a number: a hash of the chat's key and the key, so that
+beginning or the edges of the right word. In the index, a key is a number: a hash of `chat_key` and the key, so that
 one index serves all chats and a search reads only the chat's own rows. Two keys with the same hash do no harm: a search
 compares the texts that it has found.
 
@@ -55,7 +55,7 @@ _SHORT = frozenset(
 
 _BEGINNING = 4
 _SHORT_BEGINNING = 3  # for other forms of words of three letters
-_MOST_WITH_SHORT = 6  # the letters of the longest word that has a short beginning, too
+_MOST_WITH_SHORT = 6  # longer words have no key of a short beginning
 _LEAST_WITH_EDGES = 6
 _MOST_WITH_SHORT_EDGE = 7
 
@@ -72,7 +72,7 @@ def list_keys(text: str) -> list[str]:
 
 
 def list_wanted(terms: Iterable[str]) -> list[str]:
-    """Return the keys that a text has which has one of the terms, another form of it, or a similar word."""
+    """Return the keys to look up: those of the terms, of their other forms, and of similar words."""
     return list(dict.fromkeys(key for term in terms for key in _wanted_of(term)))
 
 
@@ -86,7 +86,7 @@ HASH = "('x' || left(md5({chat_key}::text || {key}), 8))::bit(32)::int4"
 """The number of a key, in SQL."""
 
 SHARE = "CASE WHEN k.key ~ '^(\\^|.~)' THEN 0.25 ELSE 1 END"
-"""How much a key `k.key` says of a message that has it, in SQL: the word itself 1, its beginning and its edges less."""
+"""The weight of a key `k.key` in a search, in SQL: 1 for a word, less for the beginning or the edges of a word."""
 
 
 def _hash(of_chat: "hashlib._Hash", key: str) -> int:

@@ -22,7 +22,7 @@ def write_is_on_a_line(table: str) -> str:
 
 
 class HalfVector(UserDefinedType[str]):
-    """The type `halfvec` of pgvector: numbers of 16 bits, as many as the model gives. Its values are texts."""
+    """The type `halfvec` of pgvector: numbers of 16 bits, as many as the model gives. In Python, a value is a text."""
 
     cache_ok = True
 

@@ -45,7 +45,7 @@ def _find_end(text: str, first: int, chars: int) -> int:
 
 
 def _find_space(text: str, at: int, most: int) -> int:
-    """Return the place of the last space at or before `at`, not further than `most` characters; otherwise `at`."""
+    """Return the index of the last space in the `most` characters before `at`; `at` if there is no space."""
     if not 0 < at < len(text):
         return min(max(at, 0), len(text))
     found = text.rfind(" ", max(at - most, 0), at)

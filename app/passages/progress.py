@@ -59,7 +59,7 @@ class Progress:
         return stored
 
     def is_due(self, head_seq: int, former_head_seq: int) -> bool:
-        """Return whether messages up to `head_seq` make the next EVERY_MESSAGES full that are not in the index."""
+        """Return whether an append up to `head_seq` completes another EVERY_MESSAGES messages outside the index."""
         return (head_seq - self.seq) // EVERY_MESSAGES > max(former_head_seq - self.seq, 0) // EVERY_MESSAGES
 
     def with_changed(self, seqs: Iterable[int]) -> "Progress":

@@ -17,9 +17,11 @@ Line = tuple[UUID, UUID]
 
 MAX_MESSAGES = 250
 MAX_BYTES = 4_000_000
-"""The most messages, and the most bytes of texts, that are put into the index at once: the line is locked meanwhile."""
+"""The most messages that follow the index and are put into it at once, and the bytes of texts after which no further
+message is. The line is locked meanwhile. Changed messages come in addition."""
 
-# Deleted messages are in the index, too, because they can return, and roles that no search finds have no keys.
+# Deleted messages are in the index, too, because they can return. Messages of roles that no search finds are in it
+# without any text.
 _NEXT = f"""
     SELECT seq, message_id, digest, role, name,
         CASE WHEN role IN ('user', 'assistant', 'narrator') THEN content ELSE '' END AS text
@@ -115,7 +117,7 @@ async def delete_leftovers(connection: Connection, chat_key: UUID, message_ids: 
 
 
 async def list_current_lines(connection: Connection, after: UUID, limit: int) -> list[tuple[Line, str]]:
-    """Return the current lines and their tenants, by the chat's key, after one."""
+    """Return up to `limit` current lines, those with the lowest chat keys above `after`, and their tenants."""
     rows = await connection.fetch(
         """
         SELECT chat_key, line_id, tenant FROM chats
@@ -135,7 +137,7 @@ async def list_without_vectors(
 
 
 async def read_speakers(connection: Connection, line: Line) -> dict[str, str]:
-    """Return the names of the speakers of a line's messages without a name, by role."""
+    """Return, by role, the name that a message of the line gets if it has none of its own."""
     row = await connection.fetchrow(
         "SELECT characters::text AS characters, user_name FROM chats WHERE chat_key = $1 AND line_id = $2", *line
     )
@@ -158,7 +160,7 @@ async def add_vectors(
 
 
 async def copy_vectors(connection: Connection, source: UUID, line: Line) -> None:
-    """Copy the vectors of a chat, given by its key, to a new chat: those of the texts that its line has."""
+    """Copy the vectors of the chat `source` to the chat of a new line: those of the texts that this line has."""
     await connection.execute(_COPY_VECTORS, source, *line)
 
 

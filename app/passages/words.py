@@ -16,7 +16,7 @@ MAX_TERMS = 24
 """The most terms of a query. Of a longer query, the longest words count, because long words are rarer."""
 
 HALVED_CHARS = 6
-"""Words of so many letters or more are also looked up by each half, because one typo leaves a half as it is."""
+"""Words of so many letters or more are looked up by each half, because one typo leaves a half as it is."""
 
 _SPACELESS = "々\u0e01-\u0e4e\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0dff"  # accents and vowel signs, which \w does not match
@@ -131,7 +131,7 @@ _FREQUENT = frozenset(
         "your",
     ]
 )
-"""Words of English that say nothing about the topic. In other languages, only their frequency in the chat decides."""
+"""Words of English that say nothing about the topic. In other languages, only a word's frequency in the chat counts."""
 
 
 def fold(text: str) -> str:
@@ -150,17 +150,20 @@ def split_words(text: str) -> list[str]:
 
 
 def list_words(text: str) -> Sequence[str]:
-    """Return what `split_words` returns; that of texts that were searched before is remembered."""
+    """Return what `split_words` returns. The words of texts that were searched recently are cached."""
     return _listed.get(text, lambda: tuple(split_words(text)))
 
 
 def count_words(text: str) -> Mapping[str, int]:
-    """Return how often a text has each word that `split_words` returns; that of texts searched before is remembered."""
+    """Return how often a text has each word of `split_words`. The counts of texts searched recently are cached."""
     return _counted.get(text, lambda: Counter(split_words(text)))
 
 
 def stem_likely(words: Iterable[str], terms: Iterable[str], stem: Callable[[str], str] | None) -> list[str]:
-    """Return words with those as stems that begin like one of `terms`, which are stems: to find a stem takes long."""
+    """Return the words; those that begin like one of `terms`, which are stems, are replaced by their stems.
+
+    Stemming is slow, and the other words cannot match.
+    """
     if stem is None:
         return list(words)
     beginnings = {term[:2] for term in terms}
@@ -170,7 +173,7 @@ def stem_likely(words: Iterable[str], terms: Iterable[str], stem: Callable[[str]
 def find_terms(query: str) -> list[str]:
     """Return the terms of a query, each once, in their order; at most MAX_TERMS.
 
-    A Chinese character is a term only if no other stands next to it: otherwise the pairs are more precise.
+    A Chinese character is a term only if no other is next to it: otherwise the pairs are more precise.
     """
     return _limit(_list_terms(query))
 
@@ -219,10 +222,10 @@ def is_topical(term: str) -> bool:
 
 
 def list_patterns(terms: Sequence[str]) -> list[str]:
-    """Return the substrings by which texts are looked up that may contain a term, or a similar word.
+    """Return the substrings to look for in texts, to find those that may contain a term or a similar word.
 
-    They are compared with texts in lower case. Some databases change only ASCII letters to lower case, so other words
-    are also listed with a capital, and decomposed.
+    They are compared with texts in lower case. Some databases change only ASCII letters to lower case, so words
+    with other letters are also listed with a capital first letter, and decomposed.
     """
     return list(dict.fromkeys(pattern for term in terms for pattern in _patterns_of(term)))
 

@@ -54,11 +54,11 @@ class Wanted(NamedTuple):
 class Alignment:
     """The result of matching the wanted messages with a line.
 
-    `diverges_at` is the index of the first wanted message after which, at any distance, comes one that matches a
-    smaller seq than it does itself. For a new message, every seq counts as smaller. The messages before the index keep
-    their seqs: the new line is a copy that ends with the last of them. All messages from the index on are appended to
-    the copy. Those that match a message have greater seqs than all kept messages, so the copy does not contain them and
-    their ids are free.
+    A wanted message that matches a seq keeps its place unless a later one matches a smaller seq; a new message keeps
+    its place unless any later one matches a message of the line. `diverges_at` is the index of the first message that
+    cannot keep its place. The messages before it keep their seqs: the new line is a copy that ends with the last of
+    them. All messages from the index on are appended to the copy. Those that match a message have greater seqs than all
+    kept messages, so the copy does not contain them and their ids are free.
 
     `diverges_at` cannot be larger. The message at the index is either new, or a later wanted message matches a smaller
     seq. A copy that kept the message would contain that later message before it, in the wrong order.
@@ -82,15 +82,17 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
 
     A wanted message with an id matches the message with that id, deleted or not, regardless of its text; it is new if
     the line does not have the id. A wanted message without an id matches a message that is not deleted, has the same
-    role, name and content, and whose id is not given. The common beginning and the common end of both lists are matched
-    first. Each message in between matches the next such message after the last match, or else the earliest one left.
+    role, name and content, and whose id no wanted message has. The common beginning and the common end of both lists
+    are matched first. Each message in between matches the next such message after the last match, or else the earliest
+    one left.
 
     Then messages without an id that are between the same two matched neighbours in both lists are paired, by role and
     in order; the beginning and the end of the lists count as neighbours. A pair is a match with an edited text.
 
-    It can be that the result needs a new line, and that not all messages are in both lists. Then edits may have misled
-    the comparison of texts. So the lists are compared place by place, and after that by the texts that are unique in
-    both lists.
+    If the result needs a new line, and not all messages are in both lists, edits may have misled the comparison of
+    texts. Then the lists are compared in two other ways: place by place, and if that gives no result, by the texts
+    that occur exactly once in each list. The second result is used only if more messages keep their seqs and no more
+    messages are new.
 
     After that, new messages at the end are matched with equal tombstones at the end of the line.
     """
@@ -122,8 +124,8 @@ def _revive_end(
 ) -> list[int | None]:
     """Return `matches` with tombstones that the new messages at the end of the list match by role, name and text.
 
-    Only tombstones after all other messages of the line are matched, in order, up to the first message that none of
-    them equals: that one is appended, and no tombstone may come after it.
+    Only the tombstones at the end of the line, after all of its other messages, are used. They are matched in order, up
+    to the first new message that equals none of them: this message is appended, and no tombstone may come after it.
     """
     revived = list(matches)
     start = max((index for index, seq in enumerate(matches, start=1) if seq is not None), default=0)
@@ -255,7 +257,7 @@ def _match_by_place(
 def _match_in_order(
     existing: Sequence[Existing], wanted: Sequence[Wanted], matches: Sequence[int | None]
 ) -> list[int | None] | None:
-    """Return other matches, with all seqs ascending, or None if these would lack a match by id or by text.
+    """Return other matches, with all seqs ascending, or None if the result would lack a match by id or by text.
 
     If a message was edited so that its text equals that of another message, matching by text confuses the two. So here
     a message without an id is matched by text only if that text occurs exactly once in each list; the messages between

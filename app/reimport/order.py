@@ -6,7 +6,7 @@ from math import inf
 
 
 def find_divergence(matches: Sequence[int | None]) -> int | None:
-    """Return the first index that is followed by a smaller seq, or None; a new message counts as greater than all."""
+    """Return the first index whose seq is greater than a later one, or None; a new message counts as the greatest."""
     diverges_at = None
     least_seq_after: float = inf
     for index in range(len(matches) - 1, -1, -1):
@@ -19,8 +19,8 @@ def find_divergence(matches: Sequence[int | None]) -> int | None:
 
 
 def find_ascending(matches: Iterable[int | None]) -> set[int]:
-    """Return the longest ascending part of the matched seqs."""
-    ends: list[int] = []  # index i: the smallest last seq of all ascending parts with i + 1 seqs
+    """Return the seqs of the longest ascending subsequence of the matched seqs."""
+    ends: list[int] = []  # index i: the smallest last seq of all ascending subsequences of i + 1 seqs
     former: dict[int, int | None] = {}
     for seq in matches:
         if seq is not None:
@@ -36,6 +36,6 @@ def find_ascending(matches: Iterable[int | None]) -> set[int]:
 
 
 def keeps_more(matches: Sequence[int | None], former_diverges_at: int) -> bool:
-    """Return whether more messages keep their seqs than those before an index."""
+    """Return whether more messages keep their seqs than with other matches, which diverge at `former_diverges_at`."""
     diverges_at = find_divergence(matches)
     return diverges_at is None or diverges_at > former_diverges_at

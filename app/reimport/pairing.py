@@ -2,8 +2,8 @@
 
 If the text of a message was edited and its id is not given, it matches no stored message. But the messages around it
 still match, so a new message between them is taken for a stored message between them that has the same role. If there
-are several of them, pairs never cross. Of the choices with the most pairs, the one with the most equal speakers and
-words is taken.
+are several such messages, the pairs never cross. Of the choices with the most pairs, the one with the most equal
+speakers and words is taken.
 
 After the last matched message, messages can only be appended. So once a new message there has no partner, the new
 messages after it get none either.
@@ -31,7 +31,10 @@ class Said(NamedTuple):
 
 
 def pair_gap(old: Sequence[Said], new: Sequence[Said], *, at_end: bool) -> list[int | None]:
-    """Return for each of `new` the index in `old` of the message that it edits, ascending; None if it edits none."""
+    """Return for each of `new` the index in `old` of the message that it edits, ascending; None if it edits none.
+
+    `at_end` is whether the messages come after the last matched one.
+    """
     start = _count_equal(old, new)
     rest, left = old[start:], new[start:]
     end = 0 if at_end else _count_equal(rest[::-1], left[::-1])

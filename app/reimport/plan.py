@@ -80,12 +80,12 @@ class Plan:
 
     @property
     def kept(self) -> Sequence[Match]:
-        """The wanted messages that keep their seqs."""
+        """The wanted messages before `diverges_at`, which keep their seqs; all if the line can be changed in place."""
         return self.matches[: self.diverges_at]
 
     @property
     def moved(self) -> Sequence[Match]:
-        """The other wanted messages, including new ones; empty if the line can be changed in place."""
+        """The wanted messages from `diverges_at` on, moved or new; empty if the line can be changed in place."""
         return () if self.diverges_at is None else self.matches[self.diverges_at :]
 
     @property

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class SwipeChoice(NamedTuple):
-    """The swipe to select, by its index, and the swipes to add first, as (index, text)."""
+    """The index of the swipe to select, and the swipes to add before that, as (index, text)."""
 
     selected: int
     added: Sequence[tuple[int, str]] = ()

@@ -52,11 +52,11 @@ _QUOTES = "\"'“”„«»「」『』` "
 
 @dataclass(frozen=True, slots=True)
 class SceneText:
-    """The recap of a scene, in parts. The lines of the last three usually have bullets.
+    """The recap of a scene, in parts. The lines of outcomes, threads and state usually have bullets.
 
     Attributes:
         title: One line of at most 50 characters; None if the model gave none.
-        outcomes: What happened. Contains the whole answer if that has no headings.
+        outcomes: What happened. Contains the whole answer if the answer has no headings.
         threads: What is still open; may be empty.
         state: Lines of `label: value`, each label once; may be empty.
 
@@ -90,7 +90,7 @@ def parse_recap(answer: str, *, former: str = "") -> str:
     """Return the running recap in a model's `answer`, under its headings.
 
     Raises UnusableAnswer, also for an answer without headings: the next fold could not distinguish its parts. If the
-    model only says that `former`, or a part of it, has not changed, that text is used.
+    answer only says that `former`, or a part of `former`, has not changed, the former text is used.
     """
     parsed, has_headings = _parse(answer)
     if former and not parsed.threads and not parsed.state and leaves_former(parsed.outcomes, former):
@@ -111,7 +111,10 @@ _NO_HEADINGS = Refusal("form", "the answer lacks the headings Outcomes, Threads 
 
 
 def _find_form_fault(answer: str) -> Refusal | None:
-    """Return a refusal if the recap of a scene has no headings; at the second time it is kept as outcomes."""
+    """Return a refusal if the recap of a scene has no headings.
+
+    A second answer without headings is not refused for this; the whole answer then counts as outcomes.
+    """
     return None if _parse(answer)[1] else _NO_HEADINGS
 
 
@@ -171,8 +174,8 @@ _Parts = tuple[list[str], list[str], list[str]]
 def _read_parts(answer: str) -> tuple[str | None, _Parts, bool]:
     """Return the title, the lines of the parts, and whether the answer has headings.
 
-    If the answer has no headings of parts, remarks around it are removed (`read_prose`) until it has some or no remark
-    is left. Without headings, all lines are outcomes.
+    If the answer has no headings of parts, remarks around it are removed (`read_prose`) until a heading is found or no
+    remark is left. Without headings, all lines are outcomes.
     """
     title, text = None, spoken(answer)
     while True:

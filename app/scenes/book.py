@@ -200,7 +200,7 @@ async def _with_messages(
     rows: Sequence[tuple[Scene, work_queue.WorkItem | None]],
     open_after: tuple[int, int] | None,
 ) -> list[Listed]:
-    """Return the scenes of `rows` with their messages, and the open scene if it has any.
+    """Return the scenes of `rows` with the number and ids of their messages, and the open scene if it has messages.
 
     `open_after` is (number, last_seq) of the last closed scene, (0, 0) without one; None leaves out the open scene.
     """

@@ -1,8 +1,8 @@
 """SQL for changes to scenes: breaks that are set or removed, messages that change or move, lines that are truncated.
 
 A scene is *lifted* if its break was removed: its row stays for its recap, in case the break is set again. A lifted row
-is `truncated` if the line was truncated before the end of the scene; its text goes to the next scene that ends
-there or later.
+is `truncated` if the line was truncated before the end of the scene; the next scene that ends on the row's `last_seq`
+or later takes over its text.
 """
 
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ async def find_lifted(db_session: DbSession, head: Head, last_seq: int) -> Scene
 
 
 async def list_lifted_written(db_session: DbSession, head: Head, last_seqs: Sequence[int]) -> Sequence[Scene]:
-    """Return the scenes whose breaks on `last_seqs` were removed and that have text by a person, in order."""
+    """Return the lifted scenes on `last_seqs` that have text by a person, without `truncated` ones, in order."""
     written = Scene.is_written | Scene.titled
     query = _all(head).where(Scene.lifted_at.is_not(None), ~Scene.truncated, Scene.last_seq.in_(last_seqs), written)
     return (await db_session.execute(query.order_by(Scene.last_seq))).scalars().all()
@@ -75,7 +75,7 @@ async def list_truncated(db_session: DbSession, head: Head, first_seq: int, last
 
 
 async def list_lifted_between(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> frozenset[int]:
-    """Return the seqs of a range (inclusive) from which a break was removed."""
+    """Return the seqs of a range (inclusive) from which a break was removed, without `truncated` scenes."""
     rows = await db_session.raw.fetch(_LIFTED_BETWEEN, *head.line, first_seq, last_seq)
     return frozenset(row["last_seq"] for row in rows)
 

@@ -1,6 +1,6 @@
 """Asks a model where a scene ends, for the recap of a scene, and for the running recap.
 
-Each function raises ModelError, NoUsableAnswer, and DoesNotFit if the request does not fit the model's context.
+Each `ask_for_…` raises ModelError, NoUsableAnswer, and DoesNotFit if the request does not fit the model's context.
 """
 
 from collections import deque
@@ -83,8 +83,8 @@ async def ask_for_scene(
 
     The recap is made only from the scene's own messages, so a change of earlier scenes does not make it stale. A long
     scene is split into parts. Each request contains the recap of the part before, so that names stay the same, and the
-    recaps are then joined with `join_prompt`. `parts` are the first parts, if a former attempt has made them; `keep`
-    stores all parts after each new one.
+    recaps are then joined with `join_prompt`. `parts` are the recaps of the first parts that a former attempt has made.
+    In a scene that is split, `keep` stores the recaps of all parts so far after each new one.
     """
     made = list(parts)
     scene_recaps = [part.text for part in made]

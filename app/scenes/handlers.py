@@ -1,6 +1,7 @@
 """Handles appends, coverage, edges and the context cache of scenes. `changes.py` handles messages that change.
 
-An *edge* is a seq at which the history may begin after a cut; with the edges of scenes, a scene ends just before it.
+An *edge* is a seq at which the history may begin after a cut; with the edges of scenes, a scene ends just before it. A
+*gap* is a range of messages that are neither sent nor covered by the running recap.
 """
 
 from collections.abc import Sequence

@@ -112,7 +112,7 @@ async def follow(
         from_seq: Where the first of them begins, or began.
         until_seq: Where the last of them ends, or ended.
         now: The service's time.
-        settle_s: How long their recaps wait for further changes.
+        settle_s: How many seconds their recaps wait for further changes.
 
     """
     await db_session.flush()

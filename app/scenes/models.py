@@ -17,14 +17,16 @@ Json = JSONB(none_as_null=True)
 
 
 class Scene(MessageRangeColumns, Table):
-    """One closed scene `first_seq…last_seq` (inclusive) and its recap. The open scene after the last break has no row.
+    """A closed scene `first_seq…last_seq` (inclusive) and its recap, or one whose break was removed.
+
+    The open scene after the last break has no row.
 
     Scenes are numbered from 1 and follow each other without a gap from seq 1 on. The break is on `last_seq`.
 
     - `lifted_at`: when the break was removed. The row stays with its recap in case the break is set again, but is not a
       scene meanwhile.
-    - `truncated`: the line was truncated before the end of the scene. A row with a title or recap by a person stays,
-      its break removed; its text goes to the next scene that ends there or later.
+    - `truncated`: the line was truncated before the end of the scene. A row with a title or recap by a person stays
+      without its break; the next scene that ends on its `last_seq` or later takes over its text.
     - `closed_by`: who set the break. `time` is a pause, if no model is configured or its answers could not be used;
       `cut` is a forced cut of the history.
     - `source_hash`, `current_hash`: the hash of what the recap was made from, and that of the range now. The recap is

@@ -30,7 +30,8 @@ _BREAKS = f"""
         SELECT coalesce(max(s.last_seq), 0) FROM scenes s WHERE {_LIVE} AND s.last_seq < $3)
     ORDER BY s.last_seq"""  # noqa: S608
 
-# Whether a recap is valid: a person's recap always is. A recap that is not valid is scheduled or has failed for good.
+# Whether a recap is valid: a person's recap always is. While scenes are on, a recap that is not valid is scheduled or
+# has failed for good.
 _HOLDS = "s.status <> 'pending' AND (s.origin = 'person' OR s.source_hash = s.current_hash)"
 
 DOCUMENTS = f"""
@@ -112,7 +113,7 @@ async def list_newest_breaks(db_session: DbSession, head: Head, limit: int) -> l
 
 
 async def has_message_after(db_session: DbSession, head: Head, seq: int) -> bool:
-    """Return whether there is a message after a seq that is not deleted."""
+    """Return whether a message that is not deleted follows a seq."""
     return bool(await db_session.raw.fetchval(_HAS_MESSAGE, *head.line, seq))
 
 
@@ -171,8 +172,8 @@ async def list_gaps(db_session: DbSession, head: Head, covered_seq: int, limit_s
     """Return the ranges of messages that are neither sent nor covered by the running recap.
 
     The recap covers the scenes up to `covered_seq`, except those without a valid recap; scenes after `limit_seq` are
-    left out. Messages before the anchor are not sent. If a scene has hidden messages after the anchor, its whole range
-    is returned.
+    left out. Messages before the anchor are not sent. Nor is a later one that auto-hide has hidden: the whole range of
+    its scene is returned.
     """
     line = head.line
     rows = await db_session.raw.fetch(_GAPS, *line, head.anchor_seq, covered_seq, limit_seq)

@@ -131,10 +131,10 @@ async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: 
 
 @recap_router.put("/current", response_model=VersionOut)
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
-    """Make another version current.
+    """Make another version of the running recap current.
 
-    The scenes after it are folded in again. If newer versions that are still valid contain them all, this waits until
-    the next scene is closed; otherwise it is done at once.
+    The scenes that this version does not cover are folded into it at once. But if newer, valid versions already contain
+    all of these scenes, the fold waits until the next scene is closed.
     """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()
@@ -151,7 +151,7 @@ async def delete_recap_version(ref: WritingChat, version: VersionPath, db_sessio
 async def rebuild_recap(ref: WritingChat, db_session: Db, clock: Now) -> Response:
     """Rebuild the running recap from the first scene on, in the background.
 
-    If you write a text or choose a version meanwhile, that stays and the rebuild is cancelled.
+    If you write a text or choose a version meanwhile, the rebuild is cancelled.
     """
     return OrjsonResponse(scheduled_out(await recap.rebuild(db_session, ref, now=clock())), status_code=202)
 

@@ -1,6 +1,6 @@
 """The work items of scenes, and how they are scheduled.
 
-The key of a scene's recap is the scene's id. The keys below exist once per line.
+The key of the item that makes a scene's recap is the scene's id. A line has at most one item of each of the keys below.
 """
 
 from dataclasses import replace
@@ -65,7 +65,7 @@ async def count_open_scene(db_session: DbSession, head: Head, opened: OpenScene)
 
 
 def is_search_due(head: Head, opened: OpenScene) -> bool:
-    """Return whether a search for a break is due in a counted open scene. Detection may be off."""
+    """Return whether a search for a break is due in a counted open scene; whether detection is on is not checked."""
     scenes = SceneSettings.of(head.settings)
     return is_look_due(
         opened.unjudged or 0,

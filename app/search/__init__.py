@@ -1,1 +1,1 @@
-"""Search over what a chat knows: its memories, what its layers have written, and its old messages."""
+"""Search over what a chat knows: its memories, what its layers have written, and its messages."""

@@ -21,7 +21,7 @@ MAX_CHARS: Final = 4_000_000
 """How many characters the remembered texts have at most, all together."""
 
 MAX_LIKELY: Final = 50
-"""How many of the texts are ranked: those with the most and the rarest words of the query."""
+"""How many of the texts are ranked because of their words: those with the most and the rarest words of the query."""
 
 MAX_AGE: Final = timedelta(hours=1)
 """After this time texts are read again, because memories can fade (`memories.forget_below`)."""
@@ -33,8 +33,8 @@ class KnownTexts(NamedTuple):
     Attributes:
         texts: The texts.
         digests: Their digests (`passages.lookup.digest_text`), by which their vectors are found.
-        places: By word, the places in `texts` of those that have it.
-        words: By beginning and by end (`edges_of`), the words that have it.
+        places: For each word, the indexes in `texts` of the texts that contain the word.
+        words: For each beginning and each end of a word (`edges_of`), the words that have it.
 
     """
 
@@ -58,7 +58,7 @@ class KnownTexts(NamedTuple):
         return cls(listed, [digest_text(one.text) for one in listed], places, words)
 
     def find_likely(self, terms: Sequence[str], most: int, *, left_out: frozenset[str] = frozenset()) -> list[int]:
-        """Return the places of at most `most` texts that have a term or a similar word: those with the most and rarest.
+        """Return the indexes of at most `most` texts: those that have the most and the rarest terms, or similar words.
 
         Texts with the sources in `left_out` are not returned.
         """
@@ -83,7 +83,7 @@ class KnownTexts(NamedTuple):
     def find_near(
         self, similarities: Mapping[bytes, float], most: int, *, left_out: frozenset[str] = frozenset()
     ) -> list[int]:
-        """Return the places of at most `most` texts with a similar meaning; `similarities` are cosines by digest.
+        """Return the indexes of at most `most` texts, those nearest in meaning; `similarities` are cosines by digest.
 
         Texts with the sources in `left_out` are not returned.
         """
@@ -96,12 +96,12 @@ class KnownTexts(NamedTuple):
 
 
 class Viewed(NamedTuple):
-    """Who sees the texts, and at which state.
+    """The chat and the character for which texts are read, and the state of the data.
 
     Attributes:
         chat_key: The chat's key.
-        character: The character whose prompt it is, if known.
-        tag: The revisions with which the texts may change; other revisions mean that they may have changed.
+        character: The character whose prompt is made, if known.
+        tag: The revision numbers of everything that the texts depend on. If one differs, the texts may have changed.
 
     """
 
@@ -120,7 +120,7 @@ _remembered = RecentlyUsed[tuple[UUID, str | None], _Remembered](MAX_CHARS)
 
 
 def find_remembered(viewed: Viewed, now: datetime) -> KnownTexts | None:
-    """Return the texts if they are remembered and still hold."""
+    """Return the remembered texts; None if there are none, or if they may be out of date."""
     found = _remembered.find((viewed.chat_key, viewed.character))
     if found is None or found.tag != viewed.tag or abs(now - found.read_at) > MAX_AGE:
         return None

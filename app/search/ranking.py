@@ -19,11 +19,11 @@ from typing import NamedTuple
 from app.passages.words import count_words, list_words, stem_likely
 
 LEAST_SIMILARITY = 0.45
-"""Words that are less similar than this to a term are other words."""
+"""A word that is less similar to a term than this does not match the term."""
 
 IMPORTANCE_BONUS = 0.05
 RECENCY_BONUS = 0.03
-"""The most that importance and that recency add to a score. The words of the query add at most 1."""
+"""How much importance and recency each add to a score at most. The words of the query add at most 1."""
 
 NEIGHBOUR_SHARE = 0.25
 """A message gets this share of the parts `text` and `vector` of its better neighbour, the message before or after."""
@@ -44,7 +44,7 @@ class Candidate:
         source: Its source, such as `memory:<id>`.
         text: The text.
         importance: From 0 to 1; None if it has none.
-        last_seq: The last message that it is about; 0 if it is about no message of the line.
+        last_seq: The last message that it is about. For a text about no message, the message that it follows, or 0.
         recency: From 0 to 1; 1 is the newest message of its line.
         spoken_in: The id of the line if the text is a message, with `last_seq` as its seq there; None for other texts.
         similarity: The cosine of its vector and that of the query; None if it has none.
@@ -100,18 +100,20 @@ def rank(
 ) -> list[Scored]:
     """Return the candidates that have a term of the query, a similar word or a similar meaning, best first.
 
-    Vectors were compared if a candidate has a similarity. The most similar text then gets VECTOR_SHARE, and one with
-    the similarity `lowest` gets nothing. New texts have no vectors yet, nor have those of a user without a chat. Their
-    words count at least half, and the more of the query they have, the more: all of its terms count fully. So a text
-    with only one frequent word does not come before one with a similar meaning.
+    If at least one candidate has a similarity, vectors count: the most similar text gets VECTOR_SHARE for its meaning,
+    and a text at the lower end of the scale (`lowest`) nothing. A text without a vector (a new one, or one of the
+    user's own scope) gets points for its words only: half of these points if it has few of the query's terms, more if
+    it has more terms, all points if it has all terms. So a text with only one frequent word does not come before one
+    with a similar meaning.
 
     Args:
         terms: The terms of the query, each once.
         candidates: Texts with different sources.
         total: How many texts were searched, at least the number of candidates.
         stem: Returns the stem of a word in the language of the chat; None compares words as they are.
-        lowest: A low similarity among the messages that were compared; by default the lowest one of the candidates. All
-            cosines of some models are close together, so similarities are scaled from the lowest to the highest one.
+        lowest: The lowest similarity in a sample of the messages that were compared; None if there was no sample. All
+            cosines of some models are close together, so similarities are scaled from the lowest one, of the sample or
+            the candidates, to the highest one.
 
     """
     if stem is not None:
@@ -195,7 +197,7 @@ def _divide(
 
 
 def edges_of(word: str) -> tuple[str, ...]:
-    """Return the beginning and the end of a word; nothing of a word that is too short to be similar to another."""
+    """Return the beginning and the end of a word; () for a word that is too short to be similar to another."""
     return (word[:3], word[-3:]) if len(word) >= _FUZZY_CHARS else ()
 
 

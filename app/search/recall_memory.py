@@ -1,7 +1,7 @@
-"""Remembers what contexts recalled, so that no memory comes in three turns running.
+"""Remembers what contexts recalled, so that no text is recalled in three turns in a row.
 
-It is in Redis, for all processes of the service, and expendable. Without Redis, and for some seconds after it fails,
-each process remembers its own contexts: a context never fails because Redis is down.
+The data is in Redis, shared by all processes of the service, and may be lost. Without Redis, and for some
+seconds after it fails, each process remembers its own contexts: a context never fails because Redis is down.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class RecallMemory:
     async def read(self, line: tuple[UUID, UUID], *, only_chat: bool = False) -> Remembered:
         """Return what was recalled on a line (chat key, line id).
 
-        What callers with `only_chat` recall, who see only the chat itself, is remembered apart.
+        What is recalled for callers who see only the chat itself (`only_chat`) is remembered separately.
         """
         name = _name_of(line, only_chat)
         redis = self._ask()
@@ -78,7 +78,7 @@ class RecallMemory:
         *,
         only_chat: bool = False,
     ) -> None:
-        """Add what a context recalled to `remembered`, which `read` has returned."""
+        """Store `remembered`, which `read` has returned, with what a context recalled added to it."""
         name, merged = _name_of(line, only_chat), add_turn(remembered, newest_seq, sources)
         self._local[name] = merged
         self._local.move_to_end(name)

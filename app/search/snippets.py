@@ -28,7 +28,8 @@ class _Match(NamedTuple):
 def make_snippet(text: str, terms: Sequence[str], stem: Callable[[str], str] | None = None) -> str:
     """Return at most SNIPPET_CHARS of a text, on one line, with each term and each similar word between marks.
 
-    It is the first part of this length that has the most different terms, or the beginning if there are none.
+    It begins shortly before the first part of this length that has the most different terms, or at the beginning of the
+    text if there are none.
 
     Args:
         text: The text.

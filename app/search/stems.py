@@ -49,7 +49,7 @@ _ALGORITHMS = {
 }
 """The name of the algorithm by the first subtag of a language."""
 
-_lock = threading.Lock()  # a stemmer holds the word that it works on
+_lock = threading.Lock()  # a stemmer stores the word that it works on, so it is not thread-safe
 
 
 def stemmer_of(language: str | None) -> Callable[[str], str] | None:

@@ -1,4 +1,4 @@
-"""Which memories were recalled in both of the turns before this one, so that they now pause. Pure.
+"""Finds the texts that were recalled in both of the two turns before this one, and are left out of this one. Pure.
 
 People found it uncanny when a character came back to the same memory turn after turn.
 """
@@ -12,7 +12,7 @@ MAX_TURNS = 8
 """How many newest seqs are remembered: more than two, because a message can be generated again."""
 
 Remembered = Mapping[int, Collection[str]]
-"""By the newest seq of a context, the sources that were recalled in contexts with it, as `hash_source` returns them."""
+"""The hashes (`hash_source`) of the sources that contexts recalled, by the newest seq of these contexts."""
 
 
 def find_tired(remembered: Remembered, newest_seq: int, *, user_seqs: Sequence[int], first_seq: int) -> frozenset[str]:
@@ -33,17 +33,17 @@ def find_tired(remembered: Remembered, newest_seq: int, *, user_seqs: Sequence[i
 
 
 def add_turn(remembered: Remembered, newest_seq: int, sources: Collection[str]) -> dict[int, frozenset[str]]:
-    """Return `remembered` with what a context recalled, and without the seqs that are older than the newest ones."""
+    """Return `remembered` with what a context recalled added, and with only the newest MAX_TURNS seqs."""
     merged = {seq: frozenset(known) for seq, known in remembered.items()}
     merged[newest_seq] = merged.get(newest_seq, frozenset()) | frozenset(sources)
     return {seq: merged[seq] for seq in sorted(merged)[-MAX_TURNS:]}
 
 
 def hash_source(line: tuple[UUID, UUID], source: str) -> str:
-    """Return what is remembered of a source that was recalled on a line (chat key, line id).
+    """Return the hash by which a source that was recalled on a line (chat key, line id) is remembered.
 
-    The ids of messages are chosen by clients, so they can contain words of a conversation, and what is remembered
-    outlives an erased chat by days.
+    The source itself is not remembered. It can contain an id of a message, which the client has chosen, so it can
+    contain words of a conversation, and what is remembered outlives an erased chat by days.
     """
     return sha256(line[0].bytes + line[1].bytes + source.encode()).hexdigest()[:16]
 
@@ -51,7 +51,7 @@ def hash_source(line: tuple[UUID, UUID], source: str) -> str:
 def _group_by_turn(
     remembered: Remembered, newest_seq: int, user_seqs: Sequence[int], first_seq: int
 ) -> dict[int, set[str]]:
-    """Return what was recalled by how many turns ago; 0 is the turn of `newest_seq`."""
+    """Return what was recalled in each turn. The keys count turns back from the turn of `newest_seq`, which is 0."""
     turns: dict[int, set[str]] = {}
     earlier = 0
     for seq in sorted((seq for seq in remembered if seq <= newest_seq), reverse=True):

@@ -72,7 +72,7 @@ async def get_session(db_session: DbSession, ref: ChatRef, number: int, *, line:
 
 
 async def find_ids(db_session: DbSession, places: Sequence[tuple[UUID, UUID, int]]) -> list[UUID | None]:
-    """Return the id of the session that contains each place: a chat's key, the id of a line, and a seq.
+    """Return the id of the session at each of `places`, given as (key of the chat, id of the line, seq).
 
     The id is None if the line never had a break and its sessions are switched off.
     """

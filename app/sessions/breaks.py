@@ -20,9 +20,9 @@ class BreakRules:
     """The settings that end sessions; None switches a rule off.
 
     Attributes:
-        idle_timeout_s: A pause of so many seconds ends a session.
-        daily_reset_hour: A session ends at this hour (0–23) of each day.
-        max_turns: A session ends after so many turns.
+        idle_timeout_s: A pause of at least this many seconds ends a session.
+        daily_reset_hour: A session ends before the first message after this hour (0–23) of each day.
+        max_turns: After this many turns, a session ends before the next message of the user.
         time_zone: The IANA name of the time zone of `daily_reset_hour`.
 
     """

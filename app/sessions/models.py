@@ -14,9 +14,9 @@ class ChatSession(Table):
     """One session, which begins at `first_seq` and ends where the next one begins; the last one is open.
 
     Sessions are numbered from 1, and the first one begins at seq 1. A line without a break has no rows: its only
-    session follows from the chat (`open_session.py`). The first break inserts the rows of both sessions, so that a line
-    with rows has all of them. The end of a session is not stored, so when a line is truncated, no row has to change:
-    rows are only deleted.
+    session is computed from the chat (`open_session.py`). The first break inserts the rows of both sessions, so a line
+    has either no rows or one for each session. The end of a session is not stored, so when a line is truncated, no row
+    has to change: rows are only deleted.
     """
 
     __tablename__ = "sessions"

@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 from app.chats.head import Head
 
 NAME = "sessions"
-"""The layer's name, also in the cursors of a head."""
+"""The layer's name, which is also its key in the cursors of a head."""
 
 
 @dataclass(frozen=True, slots=True)

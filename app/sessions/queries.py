@@ -128,13 +128,13 @@ async def list_begun_after(db_session: DbSession, chat_key: UUID, line_id: UUID,
 
 
 async def count_session(db_session: DbSession, head: Head, first_seq: int, before_seq: int) -> tuple[bool, int]:
-    """Return whether any message from `first_seq` to before `before_seq` is left, and how many turns end there."""
+    """Return whether `first_seq…before_seq` (end exclusive) has messages left, and how many turns end there."""
     row = await db_session.raw.fetchrow(_COUNT, *head.line, first_seq, before_seq)
     return (False, 0) if row is None else (row["has_messages"], row["turns"])
 
 
 async def list_ids_at(db_session: DbSession, places: Sequence[tuple[UUID, UUID, int]]) -> list[UUID | None]:
-    """Return the id of the session that contains each place, a line and a seq; None for lines without rows."""
+    """Return the id of the session at each of `places` (chat key, line id, seq); None for lines without rows."""
     rows = await db_session.raw.fetch(_AT, *([one[column] for one in places] for column in range(3)))
     return [row["session_id"] for row in rows]
 

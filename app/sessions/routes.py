@@ -21,7 +21,11 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/sessions", tags=["lines"], route_
 async def list_sessions(
     ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """List the sessions in story order; the last one is open."""
+    """List the sessions in story order; the last one is open.
+
+    A session is a stretch of the chat between two breaks. Depending on the settings `sessions`, a break is made after a
+    long pause, after a set hour of the day, or after a number of turns. It can always be made by hand.
+    """
     after_number = decode_cursor(cursor, int)[0] if cursor else 0
     found = await book.list_sessions(db_session, ref, line=line, after_number=after_number, limit=limit + 1)
     items = [session_out(listed) for listed in found]

@@ -50,9 +50,9 @@ _ANNOUNCING_MARKS = (":", "：")
 _QUOTED = {Kind.STATEMENT: "“{}”", Kind.QUESTION: "“{}”", Kind.ACTION: "*{}*", Kind.NOTE: "{}"}
 _QUOTE_LINE = re.compile(rf".{{0,{_NAME_CHARS}}}: (?:“.*”|\*.*\*|[\[…].*)")  # a note is in square brackets
 
-_PRIOR_DOCUMENTS = 8  # so that a chat's first messages have frequencies too
-# Tuned on five LoCoMo conversations and the demo's turning points, and validated on five other LoCoMo conversations
-# with `python -m bench.extractive`. The results are not sensitive to small changes of any of them.
+_PRIOR_DOCUMENTS = 8  # added to the number of utterances, so that a chat's first messages have frequencies too
+# These factors were tuned on five conversations of the benchmark LoCoMo and the demo's turning points, and validated on
+# five others of LoCoMo with `python -m bench.extractive`. Small changes of a factor hardly change the results.
 _NAME_FACTOR = 4.0
 _NUMBER_FACTOR = 1.5
 _KIND_FACTOR = {Kind.STATEMENT: 1.0, Kind.QUESTION: 0.5, Kind.ACTION: 0.5, Kind.NOTE: 0.5}
@@ -74,7 +74,7 @@ _SMALL_TALK = frozenset(
         too totally up ve very we welcome well what will with wow yeah yep yes you your yup
     """)
 )
-# Words that indicate the four categories of a highlight, and the first person. They are English only, so they only
+# Words that promise, name, give or reveal something, and those of the first person. They are English only, so they only
 # raise weights; in other languages, names, frequencies and lengths decide.
 _TELLING = frozenset(
     find_terms("""
@@ -84,7 +84,7 @@ _TELLING = frozenset(
         truth lie lied told decided agreed offered offering afraid ashamed
     """)
 )
-_FIRST_PERSON = frozenset(("I", "me", "Me", "my", "My", "mine", "Mine"))  # as spelled: `i` is Polish for and
+_FIRST_PERSON = frozenset(("I", "me", "Me", "my", "My", "mine", "Mine"))  # as spelled: `i` is the Polish "and"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Frequencies:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """A clause of the batch; `names` counts its names and numbers, `weights` contains each root once."""
+    """A clause of the batch; `names` counts its names and numbers, `weights` has the weight of each `_root` in it."""
 
     text: str
     words: int
@@ -158,7 +158,7 @@ class Excerpt:
         line: `Name: “quoted sentence”`.
         said: The quoted words, with `…` where they were shortened.
         kind: The kind of the sentence.
-        tokens: Of `line`.
+        tokens: The number of tokens of `line`.
         names: The number of its names and numbers.
 
     """
@@ -345,7 +345,10 @@ class _Scales:
 
 
 def _quotes(candidate: _Candidate, utterance: Utterance, count_tokens: Callable[[str], int]) -> Iterator[_Quote]:
-    """Yield every run of the candidate's clauses, with `…` where it begins or ends within a sentence."""
+    """Yield the runs of the candidate's clauses as quotes, with `…` where a run begins or ends within a sentence.
+
+    Runs with too few terms are left out, and runs that end with a colon before clauses that are cut off.
+    """
     end = len(candidate.clauses)
     for first, last in combinations(range(end + 1), 2):
         run = candidate.clauses[first:last]

@@ -11,7 +11,7 @@ from app.summarising.transcript import Utterance
 
 
 class DoesNotFit(Exception):
-    """The budget would leave nothing of a text that is not empty."""
+    """The prompt is too long even without the quoted texts, or the budget would leave nothing of one of them."""
 
     def __init__(self) -> None:
         super().__init__("the prompt does not fit the model's context")
@@ -54,8 +54,9 @@ def fill_to_fit(
 ) -> list[ChatMessage]:
     """Return `prompt` filled with `texts`, and its placeholder `into` with `passages`, one per line.
 
-    `budget_tokens` limits both messages together; passages are shortened to fit. Raises DoesNotFit if nothing would
-    be left of one, because the model would invent its content.
+    `budget_tokens` limits the system and the user message together; passages are shortened to fit. Raises DoesNotFit if
+    the prompt is too long even without passages, or if nothing would be left of a passage that is not empty: the model
+    would invent its content.
     """
 
     def ask(shortened: Sequence[str]) -> list[ChatMessage]:

@@ -26,7 +26,7 @@ def offers(sentence: str) -> bool:
 
 
 def without_offers(line: str) -> str:
-    """Return `line` without the offers after its last sentence. Its first sentence stays."""
+    """Return `line` without the offers, or the remark out of character, at its end. Its first sentence stays."""
     starts = [found.end() for found in _SENTENCE_START.finditer(line)]
     for start in starts:
         if _REMARK.match(line, start) and line.rstrip().endswith((")", "]")):

@@ -14,7 +14,7 @@ from app.summarising.quoting import quoted
 FICTION = (
     "The story is fiction and may be mature: what is mature in it is recorded neutrally and without explicit detail."
 )
-"""A sentence of every prompt: models decline less often, and a memory needs no explicit words."""
+"""A sentence of every prompt. With it, models decline less often. A memory needs no explicit words anyway."""
 
 _PLACE = re.compile(r"\{\{([^{}\n]*)\}\}")
 
@@ -24,8 +24,8 @@ class Prompt:
     """A prompt that contains each of its placeholders exactly once.
 
     Raises ValueError, with one line, if `system` or `user` is blank, or if together they lack one of `placeholders`,
-    contain one twice, or contain any other. Texts are shortened so that they fit the budget once; a text that is
-    inserted twice would exceed it.
+    contain one twice, or contain any other. A placeholder must not occur twice, because texts are shortened so that
+    they fit the budget once.
 
     Attributes:
         name: Its purpose, and the name of the file that replaces it.

@@ -5,7 +5,7 @@ from heapq import nsmallest
 
 
 def thin(lines: Sequence[str]) -> list[str]:
-    """Return `lines` without the shortest lines of the older half: an eighth of that half, at least one line.
+    """Return `lines` without the shortest lines of the older half: an eighth of that half, rounded down, and one more.
 
     The first line is kept while there are at least three, so that a story keeps its beginning. Longer lines are kept
     because they say more. Applied repeatedly, this drops the oldest lines gradually; the last of several lines stays.

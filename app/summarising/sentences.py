@@ -133,7 +133,7 @@ def is_katakana(term: str) -> bool:
 
 
 def _kind(sentence: str) -> Kind:
-    """Return the kind of `sentence`; in a question every part ends with a question mark."""
+    """Return the kind of `sentence`. It may join several short sentences, and is a question if all of them are."""
     if sentence[0] == "[" and sentence[-1] == "]":
         return Kind.NOTE
     bounds = [0, *_find_ends(sentence), len(sentence)]

@@ -24,12 +24,13 @@ class Source:
         sent_at: When each of them was sent, by seq.
         message_ids: The id of each of them, by seq.
         importance: The importance that callers gave to some of them, by seq, from 0 to 1.
-        hash: The hash of their content; it is equal while none of them changes.
+        hash: The hash of their content; it stays the same while none of them changes.
         characters: `{"name", "persona"?, "disabled"?}` of each of the chat's characters.
         language: BCP 47, if the chat has one.
         time_zone: The IANA name of the chat's time zone.
         user_id: The chat's user, if it has one.
-        user_name: The user's name: the chat's, or else that of the newest message of the user that has one.
+        user_name: The user's name: the chat's `user_name`, or else the name in the newest eligible message of the user
+            that has one.
         user_persona: The user's persona, if the chat has one.
 
     """

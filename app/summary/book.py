@@ -100,7 +100,7 @@ async def regenerate_summary(
     With `replace_edited`, a text that a person wrote is replaced, too; otherwise a kept text stays.
 
     Raises ChatNotFound, SummaryEdited if a person wrote the newest version and `replace_edited` is false, and
-    NothingToFold while every message is still in the history.
+    NothingToFold if there is no fold to make again and no message is due to be folded.
     """
     head = await lock_head(db_session, ref)
     begin(head)

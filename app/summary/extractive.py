@@ -21,7 +21,7 @@ def fold_quotes(former: str, messages: Sequence[Utterance], *, count_tokens: Cal
 
     If they exceed that, the shortest quotes of the older half are dropped repeatedly, so the older a message is, the
     fewer quotes of it are left. The first quote stays as long as there are three. Lines that a person or a model wrote
-    are dropped only when at most the newest line is a quote; their first line stays.
+    are dropped only if no line, except perhaps the newest, is a quote; their first line stays.
     """
     lines = former.splitlines()
     for start in range(0, len(messages), _PART_MESSAGES):

@@ -86,7 +86,7 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
 
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
-    """Return the seqs after folds."""
+    """Return the seqs that directly follow the last seqs of versions: the history can begin there."""
     return _edges_of(await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=from_seq))
 
 
@@ -94,7 +94,7 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
     """Store on the line's row the version for contexts, with its gaps and edges.
 
     It is the latest valid version that ends before the history, or a kept text that a person wrote after that version.
-    While the summary is off, it is the latest version by a person.
+    While the summary is off, only versions that a person wrote count.
     """
     if not has_summary(head):
         return

@@ -49,11 +49,11 @@ async def reconcile_fold_work(db_session: DbSession, head: Head, *, now: datetim
 async def read_onto(db_session: DbSession, head: Head, *, until_seq: int = 0) -> Chain:
     """Return the chain that the next fold is folded onto.
 
-    Usually this is the chain of the current version. But if the latest valid version covers messages of the history,
-    contexts contain an older one: the latest valid version that ends before the history. If messages between that
-    version and the history are to be summarised, the chain ends with that version, and the next fold fills the gap.
-    This is checked for the present history, and for the one that begins at `until_seq + 1` after the waiting cut. A
-    version that a person wrote is never left out.
+    Usually this is the whole chain of the current version. But a context contains the latest version that ends before
+    the history. If there are messages between the end of that version and the history, contexts have a gap. The chain
+    then ends with that version, so that the next fold fills the gap. This is checked for the history as it is, and as
+    it will be after the waiting cut, when it begins at `until_seq + 1`. The chain is never shortened past a version
+    that a person wrote.
     """
     for begins_seq in sorted({head.anchor_seq, max(head.anchor_seq, until_seq + 1)}):
         chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=begins_seq)
@@ -68,8 +68,8 @@ async def read_before_replaced(
 ) -> tuple[Chain, Sequence[Link]]:
     """Return the chain onto which the messages of `newest` are folded again, and the versions that this replaces.
 
-    With `replaces_kept`, all versions since the last one without a kept text (a text of a person that later versions
-    contain word for word) are replaced, and all messages that they cover are folded again.
+    A kept text is a text of a person that later versions contain word for word. With `replaces_kept`, all versions
+    after the last one without a kept text are replaced, and all messages that they cover are folded again.
     """
     if not replaces_kept:
         return await narratives.read_before(db_session, head.line, SUMMARY, newest), [newest]
@@ -94,7 +94,8 @@ async def find_range(db_session: DbSession, head: Head, chain: Chain, *, until_s
     end_seq = find_due_end(summarisable, head.anchor_seq, until_seq)
     if end_seq is not None:
         return choose_range_up_to(end_seq, summarisable, chain.covered)
-    # If the history is cut at other edges than folds, only cuts cause folds, because other folds would end at no edge.
+    # If the history is cut at the edges of another layer, only a cut makes a fold due: one that begins by itself might
+    # not end at such an edge.
     if not folds_by_itself(head):
         return None
     sent = await list_sent_after(db_session, *line, chain.covered, limit)

@@ -126,12 +126,12 @@ def summary_messages(
 ) -> list[ChatMessage]:
     """Return the request that folds `said` into the summary `former`, which may be empty.
 
-    `kept_text` is what a person wrote before `former`; "" is none. It may take KEPT_SHARE of the budget, else its
-    middle is left out, because the answer does not replace it.
+    `kept_text` is a person's text that precedes `former` in the summary; "" is none. If it takes more than KEPT_SHARE
+    of the budget, its middle is left out. Nothing is lost, because the answer does not replace it.
     `times` are the times of the messages by seq, as the model reads them. `language` is a name or a tag; None means the
     language of the messages. `instruction` is a person's wish for this request. `budget_tokens` is for both messages of
-    the request together. Texts of `said` are shortened to fit, but `former` never is. Raises DoesNotFit if nothing
-    would be left of a text.
+    the request together. Texts of `said` are shortened to fit, but `former` never is. Raises DoesNotFit if the
+    rest of the request is too long, or if nothing would be left of one of these texts.
     """
     about = {
         "characters": name_all(characters),

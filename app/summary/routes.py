@@ -30,9 +30,10 @@ async def get_summary(ref: ReadingChat, db_session: Db, line: Line = None) -> Re
 
 @router.put("", response_model=SummaryOut)
 async def write_summary(ref: WritingChat, body: SummaryIn, db_session: Db, clock: Now) -> Response:
-    """Replace the summary with your own text, which every later version contains word for word.
+    """Replace the summary with your own text.
 
-    New messages are folded after it. With `keep: false`, the next fold builds on it instead and may change its words.
+    By default, every later version contains it word for word, followed by what is folded from later messages. With
+    `keep: false`, the next fold rewrites it together with the messages, so that its words may change.
     """
     await book.write_summary(db_session, ref, body.text, keep=body.keep, now=clock())
     return OrjsonResponse(await _summary_out(db_session, ref))
@@ -40,7 +41,10 @@ async def write_summary(ref: WritingChat, body: SummaryIn, db_session: Db, clock
 
 @router.put("/current", response_model=SummaryOut)
 async def choose_summary_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
-    """Make another version current. The messages after it are folded again; later versions stay in the list."""
+    """Make another version of the summary current.
+
+    The messages after it are folded again. Later versions stay in the list.
+    """
     await book.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()
     return OrjsonResponse(summary_out(await book.get_version(db_session, ref, body.version, line=None)))
@@ -52,8 +56,8 @@ async def regenerate_summary(
 ) -> Response:
     """Make the newest fold again in the background, even if it has failed. The result replaces the former one.
 
-    A kept text stays. If a person wrote the newest version, the request is refused unless `replace_edited` is true.
-    Then the person's text is removed, and what it covered is folded again.
+    Without `replace_edited`, a kept text stays, and the request is refused if a person wrote the newest version. With
+    `replace_edited`, the person's text is removed, also a kept one, and the messages it covered are folded again.
     """
     wish = wish or RegenerateNarrative()
     work_id = await book.regenerate_summary(

@@ -67,7 +67,7 @@ async def record(db_session: DbSession, ref: ChatRef, given: Given, answer: Answ
 
 
 async def record_refusal(database: Database, ref: ChatRef, given: Given, error: AppError) -> None:
-    """Record a call that was refused with an error. A failure to record it is ignored."""
+    """Record a call that was refused with an error of REFUSALS. A failure to record it is ignored."""
     if error.status not in REFUSALS:
         return
     with suppress(AppError):
@@ -87,7 +87,7 @@ def _record_of(ref: ChatRef, given: Given, answer: str, call_id: UUID) -> Record
 async def list_calls(
     db_session: DbSession, ref: ChatRef, *, line: UUID | None, after: UUID | None, limit: int
 ) -> Sequence[Listed]:
-    """Return a page of the calls of a line, in their order. Raises ChatNotFound, LineNotFound.
+    """Return a page of the calls of a line, oldest first. Raises ChatNotFound, LineNotFound.
 
     These are the calls that were made on the line, and those of other lines whose bindings were copied to this line.
     """

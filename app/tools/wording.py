@@ -81,7 +81,7 @@ def word_argument_error(error: Mapping[str, Any]) -> str:
 
 
 def status_of(is_open: bool, matches: bool) -> CallStatus:
-    """Return the status of a call: whether its binding is open, or matches the text of its reply, decides."""
+    """Return the status of a call; `matches` is whether its reply is visible and has the text of the binding."""
     return "open" if is_open else "shown" if matches else "hidden"
 
 

@@ -3,8 +3,8 @@
 Each page is read in a transaction of its own, so that no connection is occupied while a client reads slowly. A message
 is written as it is when its page is read; messages that are appended during the export are not in the file.
 
-What an imported file contained beyond the stored fields is the *source* of a message, or a *kept* line of the file that
-is no message (`records.py`).
+If the chat was imported, parts of the file for which the service has no fields are exported again: the *source* of a
+message, and *kept* lines, which are no messages (`records.py`).
 """
 
 from collections import deque
@@ -35,7 +35,7 @@ _HEADER = (0, 0)
 async def write_lines(database: Database, ref: ChatRef, line: UUID | None, form: LineFormat) -> AsyncIterator[bytes]:
     """Return the file of a chat in parts. Raises ChatNotFound and LineNotFound before the first part.
 
-    The parts raise ChatNotFound if the chat is erased meanwhile.
+    The parts raise ChatNotFound or LineNotFound if the chat or the line is deleted meanwhile.
     """
     async with database.unit_of_work(ref.tenant) as db_session:
         await db_session.raw.execute(SNAPSHOT)
@@ -72,7 +72,7 @@ async def _write(
 async def _read_page(
     database: Database, ref: ChatRef, chat: ChatLine, after_seq: int
 ) -> tuple[Sequence[Message], Mapping[int, list[str]], bool]:
-    """Return a page of messages, their texts, and whether there are more, up to the newest seq at the start."""
+    """Return a page of messages, their texts, and whether more follow, up to the newest seq when the export began."""
     async with database.unit_of_work(chat.tenant) as db_session:
         await db_session.raw.execute(SNAPSHOT)
         await chats.get_line(db_session, ref, chat.line_id)  # an erased chat must not look like a short one
@@ -82,7 +82,7 @@ async def _read_page(
 
 
 class _Sources:
-    """The stored sources and kept lines of a line of a chat, in their order; at most one page of them is in memory."""
+    """What is stored of the imported file of a chat, in its order; at most one page of it is in memory."""
 
     def __init__(self, database: Database, chat: ChatLine) -> None:
         self._database = database
@@ -121,7 +121,7 @@ class _Sources:
 
 
 def describe_chat(chat: ChatLine, speakers: list[str]) -> ChatRecord:
-    """Return a chat as a file describes it; of the settings, only the valid ones that the chat stores."""
+    """Return a chat as a file describes it, with those of its stored settings that are still valid."""
     characters = [{name: value for name, value in one.items() if name != "hashed_name"} for one in chat.characters]
     fields = {
         "user_id": chat.user_id,

@@ -8,7 +8,7 @@ import orjson
 from app.transfer.transcript import Line, TranscriptError
 
 MAX_LINE_BYTES: Final = 8 * 1024 * 1024
-"""The longest line. A message that came with a request is shorter, because the body of a request is limited."""
+"""The maximum length of a line, in bytes. The line of an exported message with many long swipes can be longer."""
 
 MAX_LINES: Final = 200_000
 """The most lines of a file."""
@@ -28,7 +28,7 @@ def read_file(file: BinaryIO) -> Iterator[Line]:
     """Yield the JSON objects of a file from its beginning, without blank lines. Raises TranscriptError.
 
     The file must be UTF-8; a byte order mark of UTF-8 is ignored. Only a line feed ends a line, because JSON strings
-    may contain every other line separator unescaped.
+    may contain other line separators, such as U+2028, unescaped.
     """
     file.seek(0)
     for number in range(1, MAX_LINES + 2):

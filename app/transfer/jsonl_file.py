@@ -51,11 +51,11 @@ class JsonlLines:
         return FileHeader(chat, others | ({NAME: own} if own else {}))
 
     def read_missing_header(self) -> Source:
-        """Return the source of the header of a file that has none."""
+        """Return the source to store for the header if the file has no header."""
         return {}
 
     def read(self, line: Line, ids: Ids) -> Entry:
-        """Return the message of a line. Raises TranscriptError."""
+        """Return a line as an entry: a message or a kept line. Raises TranscriptError."""
         number, fields = line.number, line.fields
         own, others = _part(fields, _FIELDS)
         if fields.keys() == {OTHERS} and others:

@@ -19,15 +19,15 @@ class LineFormat(Protocol):
         ...
 
     def read_missing_header(self) -> Source:
-        """Return the source of the header of a file that has none."""
+        """Return the source to store for the header if the file has no header."""
         ...
 
     def read(self, line: Line, ids: Ids, /) -> Entry:
-        """Return the message of a line that is no header. Raises TranscriptError."""
+        """Return a line after the header as an entry: a message or a kept line. Raises TranscriptError."""
         ...
 
     def write_header(self, chat: ChatRecord, source: Source, /) -> Json | None:
-        """Return the first line, or None if there is none."""
+        """Return the first line, or None if the file gets no header."""
         ...
 
     def write(self, record: Record, source: Source, number: int, /) -> Json:

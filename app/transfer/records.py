@@ -35,7 +35,7 @@ Source = dict[str, Json | None]
 
 
 class FileMessage(MessageIn):
-    """A message of a file: what append takes, with the marks of a stored message."""
+    """A message of a file: the fields that append takes, and marks that a stored message can have."""
 
     id: MessageId
     swipes: (
@@ -87,7 +87,8 @@ class FileHeader(NamedTuple):
 class Record:
     """A stored message.
 
-    `swipes` are all of its texts, `content` the one at `selected_swipe`. `speaker` is who speaks if it has no name.
+    `swipes` are all of its texts, `content` the one at `selected_swipe`. `speaker` is who speaks if the message
+    has no name.
     """
 
     message_id: str
@@ -114,7 +115,8 @@ class ChatRecord:
     """A stored chat.
 
     Attributes:
-        fields: What a `PUT` of the chat sends to have the same chat; without empty fields, but with all characters.
+        fields: The body of a `PUT` that makes the same chat, without fields that are null. `characters` has the
+            disabled ones, too.
         speakers: The names of those who speak as a character, in the order in which they first do.
         created_at: When the chat was created.
 

@@ -90,13 +90,14 @@ async def export_chat(
 ) -> Response:
     """Export a chat as a file.
 
-    `sillytavern` is a chat as SillyTavern saves it. `jsonl` has one message per line, as an append takes it, after a
-    line that describes the chat. `transcript` has `ts`, `role`, `content`, `actions` and `meta` of each message, and
-    nothing of the chat itself. If the chat was imported, fields that the service does not know are exported again.
-    Deleted messages and former texts are not exported.
+    `sillytavern` is a chat as SillyTavern saves it. `jsonl` has one message per line of the file, as an append takes
+    it, after a first line that describes the chat. `transcript` has `ts`, `role`, `content`, `actions` and `meta` of
+    each message, and nothing of the chat itself. If the chat was imported, fields that the service does not know are
+    exported again. None of these three contains deleted messages or former texts.
 
     `vault` is a zip. It contains all lines of the chat, its memory, deleted messages and former texts as JSON, which an
-    import restores. It also contains pages in Markdown for people, which show one line.
+    import restores. It also contains pages in Markdown for people, which show one line (branch) of the chat: the one
+    that `line` names, by default the current one.
     """
     form = FILE_FORMATS[file_format]
     parts = await form.write(pool, ref, line)
@@ -131,10 +132,11 @@ async def import_chat(
 ) -> Response:
     """Make a new chat from a file.
 
-    The chat is made as a whole or not at all. Its messages keep their ids, times, swipes and marks; a message without
-    an id gets one that is made from its line number. Other fields of a line are stored for an export. A vault becomes
-    the same chat again, with its lines and its memory. What its user or the tenant learnt in the chat is written
-    to their scopes again; with a token that is limited to a user, only what the same user learnt.
+    The chat is made as a whole or not at all. Its messages keep their ids, times and swipes, and whether they are
+    pinned, hidden or excluded; a message without an id gets one that is made from its line number in the file. Fields
+    that the service does not know are stored for an export. A vault restores the whole chat, with its lines (branches)
+    and its memory. It also restores what was learnt in the chat for all chats of its user or of the tenant; with a
+    token that is limited to a user, nothing is restored for the tenant.
     """
     ref = ChatRef.of(caller, chat_id)
     slots: ImportSlots = request.app.state.import_slots

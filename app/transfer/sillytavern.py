@@ -43,7 +43,7 @@ def read_sillytavern(text: str) -> Transcript:
 
 
 def is_page(fields: dict[str, Any]) -> bool:
-    """Whether a line is a note or one of the frontend's own pages."""
+    """Return whether a line is a note or one of the frontend's own pages."""
     extra = read_extra(fields)
     kind = extra.get("type")
     is_own = bool(fields.get("is_system")) and (kind or "tool_invocations" in extra) and kind != "narrator"
@@ -78,7 +78,7 @@ def read_extra(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def select_text(line: Line) -> str:
-    """Return the displayed text, which is `mes`; if an importer left it empty, it is the selected swipe."""
+    """Return the displayed text: `mes`, or the selected swipe if an importer left `mes` empty."""
     text, swipes, index = line.fields.get("mes"), line.fields.get("swipes"), line.fields.get("swipe_id", 0)
     if not text and isinstance(swipes, list) and isinstance(index, int) and 0 <= index < len(swipes):
         text = swipes[index]
@@ -88,7 +88,7 @@ def select_text(line: Line) -> str:
 
 
 def _swipes(line: Line) -> dict[str, Any]:
-    """Return `swipes` and `selected_swipe` of a message that has alternatives; nothing of any other."""
+    """Return `swipes` and `selected_swipe` of a message; no fields if it has no alternatives."""
     swipes, index, _ = order_swipes(line)
     return {"swipes": swipes, "selected_swipe": index} if len(swipes) > 1 else {}
 
@@ -96,8 +96,9 @@ def _swipes(line: Line) -> dict[str, Any]:
 def order_swipes(line: Line) -> tuple[list[Any], int, list[Any] | None]:
     """Return the texts of a message, the index of the displayed one, and the form of `swipes`.
 
-    The form is a list as long as `swipes`: 1 for each text that is not empty, and for every other entry the entry
-    itself. It is None if the line has no swipes, or no displayed text.
+    The form is a list with a 1 for each swipe that is not empty, and with every other entry of `swipes` as it is. If no
+    swipe is the displayed text, a 1 for that text follows. The form is None if the line has no swipes, or no displayed
+    text.
     """
     given, index = line.fields.get("swipes"), line.fields.get("swipe_id", 0)
     text = select_text(line)

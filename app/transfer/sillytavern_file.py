@@ -8,7 +8,7 @@ The source of a message (`records.py`) has the fields that SillyTavern knows and
 `swipe_info` and `gen_started`, and values that the service would write in another way: a time, an empty name, an empty
 swipe. Its `swipes` has a 1 for each text that is stored, and the falsy values between them. Pages of the frontend,
 notes, and lines without a text are kept in their places. A file without a header, such as that of a group chat, is
-exported without one.
+exported without one, unless a header is needed for fields of the chat.
 """
 
 from datetime import UTC, datetime
@@ -58,11 +58,11 @@ class SillyTavernLines:
         return FileHeader(chat, {**others, NAME: own})
 
     def read_missing_header(self) -> Source:
-        """Return the source of the header of a file that has none."""
+        """Return the source to store for the header if the file has no header."""
         return {NAME: None}
 
     def read(self, line: Line, ids: Ids) -> Entry:
-        """Return the message of a line. Raises TranscriptError."""
+        """Return a line as an entry: a message or a kept line. Raises TranscriptError."""
         number, fields = line.number, line.fields
         ours, extra = _split(fields.get("extra"))
         others = read_others(ours.get(OTHERS), NAME) or {}
@@ -182,7 +182,7 @@ def _describe(record: Record, number: int, *, is_system: bool) -> Json:
     if not is_system or record.hidden_by == "user":
         said.pop("hidden_by", None)
     else:
-        said["hidden_by"] = record.hidden_by  # None for a thought, which is not sent without being hidden
+        said["hidden_by"] = record.hidden_by  # None for a thought: it is not sent, but not hidden either
     for field in ("swipes", "selected_swipe"):
         said.pop(field, None)
     message_id = {} if record.message_id == _make_id(number) else {"id": record.message_id}
@@ -190,7 +190,7 @@ def _describe(record: Record, number: int, *, is_system: bool) -> Json:
 
 
 def _write_swipes(record: Record, shape: Any) -> Json:
-    """Return `swipes` and `swipe_id`: the falsy ones where they were, and further texts at the end."""
+    """Return `swipes` and `swipe_id`. Falsy entries of `shape` keep their places; texts that were added come last."""
     if not isinstance(shape, list):
         if len(record.swipes) > 1:
             return {"swipes": record.swipes, "swipe_id": record.selected_swipe}

@@ -60,7 +60,7 @@ class Transcript:
 def read_lines(text: str) -> Iterator[Line]:
     """Yield the JSON objects of `text`, one per line, without blank lines. Raises TranscriptError.
 
-    Only a line feed ends a line: JSON strings may contain every other line separator unescaped.
+    Only a line feed ends a line, because JSON strings may contain other line separators, such as U+2028, unescaped.
     """
     for number, written in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         if not written.strip():

@@ -53,11 +53,11 @@ class TranscriptLines:
         return None
 
     def read_missing_header(self) -> Source:
-        """Return what is kept of the header if a file has no header: nothing."""
+        """Return the source to store for the header if the file has no header."""
         return {}
 
     def read(self, line: Line, ids: Ids) -> Entry:
-        """Return the message of a line. Raises TranscriptError."""
+        """Return a line as an entry: a message or a kept line. Raises TranscriptError."""
         number, fields = line.number, line.fields
         ours, meta = _split(fields.get("meta"))
         others = read_others(ours.get(OTHERS), NAME) or {}
@@ -116,7 +116,7 @@ class TranscriptLines:
 
 
 def _read_calls(actions: Any) -> list[Json] | None:
-    """Return the tool calls that `actions` are, or None if they are anything else."""
+    """Return `actions` if they are valid tool calls, at least one; else None."""
     try:
         return actions if actions and _CALLS.validate_python(actions) else None
     except ValidationError:
@@ -124,7 +124,7 @@ def _read_calls(actions: Any) -> list[Json] | None:
 
 
 def _read_time(written: Any) -> datetime | None:
-    """Return a time that is written in ISO 8601, in UTC if it has no zone, or in seconds since 1970."""
+    """Return the time of a text that `read_send_date` accepts, or of a number of seconds since 1970; else None."""
     if isinstance(written, int | float) and not isinstance(written, bool):
         return _EPOCH + timedelta(seconds=written) if 0 < written < 1e11 else None
     return read_send_date(written) if isinstance(written, str) else None

@@ -47,7 +47,7 @@ async def write_vault_folder(database: Database, ref: ChatRef, folder: Path) -> 
 
 
 async def reindex_vault(database: Database, ref: ChatRef, path: Path, now: datetime, *, dry_run: bool) -> Outcome:
-    """Bring what was changed on the pages of a vault into the chat `ref`. Raises InvalidFile, OSError, ChatNotFound."""
+    """Apply changes of the pages of a vault to the chat `ref`. Raises InvalidFile, OSError, ChatNotFound."""
     with _invalid_file():
         changes = await asyncio.to_thread(_read_changes, path)
         return await reindex(database, ref, changes, now=now, dry_run=dry_run)

@@ -49,8 +49,8 @@ async def _send(file: IO[bytes]) -> AsyncIterator[bytes]:
 async def write_vault(database: Database, ref: ChatRef, line: UUID | None, file: IO[bytes]) -> None:
     """Write the zip of a chat to a seekable file; its pages show `line`, or the current line.
 
-    If the caller's token is limited to the chat, the vault contains nothing that a user or a tenant knows. Raises
-    ChatNotFound, LineNotFound, Unavailable.
+    If the caller's token is limited to the chat, the vault contains no facts, blocks or memories of a wider scope (the
+    user or the tenant). Raises ChatNotFound, LineNotFound, Unavailable.
     """
     async with database.snapshot(ref.tenant) as db_session:
         chat = await get_line(db_session, ref, line)

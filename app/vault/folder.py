@@ -1,4 +1,4 @@
-"""A vault as a folder: read without leaving it, and written so that a failed export changes nothing."""
+"""A vault as a folder. Reading never leaves the folder; writing replaces no file before all new files are written."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from app.vault.manifest import MARKS, MAX_BYTES, read_manifest
 from app.vault.state_file import MAX_LINE_BYTES
 
 _DELETED = re.compile(r"\d{4}-\d{2}-\d{2}\.md|story/\d{4,}\.md")
-"""The files of a former vault that the new one may lack; `marks.json` may come from somebody else."""
+"""The pages that a new vault may lack. Only these are deleted, because the list in `marks.json` is not trusted."""
 
 
 class FolderVault:
@@ -33,7 +33,7 @@ class FolderVault:
         return sorted(path.name for path in self._folder.iterdir() if not path.name.startswith(".") and path.is_file())
 
     def read_lines(self, name: str) -> Iterator[bytes]:
-        """Yield the lines of a file with their ends, in bounded memory. Raises InvalidVault."""
+        """Yield the lines of a file, each with its line break, in bounded memory. Raises InvalidVault."""
         path = (self._folder / name).resolve()
         if not path.is_relative_to(self._folder):
             raise InvalidVault(f"{name}: is a link to something outside of the folder.")
@@ -52,7 +52,7 @@ class FolderVault:
 def check_target(folder: Path) -> None:
     """Check that a vault can be written into a folder. Raises InvalidVault.
 
-    It must be a vault, or have no files but hidden ones, such as those of git; or it does not exist yet.
+    The folder must be a vault, have only hidden files (such as those of git), or not exist yet.
     """
     if not folder.exists() and not folder.is_symlink():
         return
@@ -64,10 +64,10 @@ def check_target(folder: Path) -> None:
 
 
 def write_folder(file: IO[bytes], folder: Path) -> None:
-    """Write the files of a vault, an open zip, into a folder, and delete those of the vault that was there.
+    """Write the files of a vault, an open zip, into a folder, and delete the pages that only its former vault has.
 
-    Other files stay. All files are first written beside the folder's own ones and then renamed. `state.json` is removed
-    before and comes last, so a folder that is not complete is no vault. Raises InvalidVault, OSError.
+    Other files stay. All files are first written into a temporary folder and then moved to their places. `state.json`
+    is removed before the first move and moved last, so an incomplete folder is no vault. Raises InvalidVault, OSError.
     """
     check_target(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def write_folder(file: IO[bytes], folder: Path) -> None:
 
 
 def _unpack(file: IO[bytes], to: Path) -> list[str]:
-    """Write the files of a vault that an export has just made."""
+    """Write the files of a vault that an export has just made, and return their names."""
     with zipfile.ZipFile(file) as archive:
         for name in archive.namelist():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def _unpack(file: IO[bytes], to: Path) -> list[str]:
 
 
 def _list_former(folder: Path) -> set[str]:
-    """Return the names of the pages of the vault in the folder that a new one may lack. Raises InvalidVault."""
+    """Return the names of the pages in the folder's vault that a new vault may lack. Raises InvalidVault."""
     marks = folder / MARKS
     if not marks.is_file():
         return set()

@@ -1,7 +1,8 @@
 """The items on the pages of a vault, and how those of two pages are compared. Pure.
 
-`compare` finds what a person changed since the export, given the items then (`marks.json`) and now. `judge` decides
-what of a change can be made, given the item as the chat has it: what was changed there too stays as it is.
+`compare` finds what a person changed since the export, given the items then (`marks.json`) and now. `judge`
+compares a change with the item in the chat: if the same part was also changed in the chat since the export, the version
+of the chat stays.
 """
 
 import hashlib
@@ -11,7 +12,7 @@ from typing import Literal, NamedTuple, TypeVar
 import orjson
 
 Part = str | bool | None | tuple[str | None, tuple[str, ...]]
-"""A memory has three: the text; the category and the tags; whether it is in the archive. All others have a text."""
+"""A memory has three parts: text; category and tags; whether it is archived. Any other item has one part, its text."""
 
 Digests = tuple[str, ...]
 """The hash of each part of an item."""
@@ -35,9 +36,10 @@ class Item(NamedTuple):
         kind: `memory`, `fact`, `block`, `memo` or `entry`.
         place: The page, and in a diary the heading of the character.
         line: The number of the first line.
-        mark: Its mark; None if a person wrote it, or removed the mark. The mark of a fact follows from its key.
+        mark: The mark at its end, such as `memo-0192f3a1b2c3`; None if a person wrote the item, or removed the mark.
+            The mark of a fact is computed from its key.
         name: The key of a fact, or the heading of the diary.
-        parts: The text first.
+        parts: Its parts; the first is the text.
 
     """
 
@@ -68,7 +70,7 @@ class Change(NamedTuple):
         place: Where it is.
         base: The hashes that the item had in the export; empty for an added one.
         item: The item as it is now; None if it was removed.
-        after: The mark of the item that an added one follows; None if no item of the export follows it.
+        after: The mark of the item that an added one follows; None unless items of the export are before and after it.
 
     """
 
@@ -81,14 +83,14 @@ class Change(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What can be made of a change: the numbers of the parts to change, or the reason why none is."""
+    """What to do with a change: the numbers of the parts to change, or the reason why no part is changed."""
 
     parts: frozenset[int] = frozenset()
     reason: str = ""
 
 
 def compare(exported: Exported, items: Sequence[Item]) -> list[Change]:
-    """Return what was changed, in the order of the pages; removed items come last."""
+    """Return what was changed, in the order of the pages; items that are missing from the pages come last."""
     base = {mark: digests for marks in exported.values() for mark, digests in marks.items()}
     found = _match(exported, base, items)
     changes = list[Change]()
@@ -134,8 +136,9 @@ def judge(change: Change, item: Item | None) -> Verdict:
 def _match(exported: Exported, base: Mapping[str, Digests], items: Sequence[Item]) -> dict[int, str]:
     """Return the marks of the items that the export had, by the numbers of the items.
 
-    An item keeps its mark; of several with the same one, the unchanged one does, or else the first. An item without a
-    mark is the missing one with its text. The others are paired with the missing ones between the same two neighbours.
+    An item keeps its mark. If several items have the same mark, the unchanged one keeps it, or else the first. An item
+    without a mark gets that of a missing item (one whose mark is on no page) of the same kind with the same text. The
+    remaining items without a mark are paired with the missing items between the same two neighbours (`_pair`).
     """
     found, taken = dict[int, str](), set[str]()
     marked = [(number, item.mark, item.digests) for number, item in enumerate(items) if item.mark in base]
@@ -156,7 +159,10 @@ def _match(exported: Exported, base: Mapping[str, Digests], items: Sequence[Item
 
 
 def _pair(marks: Sequence[str], items: Sequence[tuple[int, Item]], found: Mapping[int, str]) -> dict[int, str]:
-    """Return which items of a place, without a mark, are which missing ones: in order, between the same neighbours."""
+    """Return the marks of the missing items of a place, by the numbers of the items without a mark that replace them.
+
+    Items are paired in order, if they are between the same two neighbours.
+    """
     neighbours = {found[number] for number, _ in items if number in found} & set(marks)
     known = set(found.values())
     former = _form_gaps(
@@ -175,7 +181,7 @@ def _pair(marks: Sequence[str], items: Sequence[tuple[int, Item]], found: Mappin
 
 
 def _form_gaps(entries: Iterable[tuple[T, str | None]]) -> dict[tuple[str | None, str | None], list[T]]:
-    """Return the entries between two neighbours, by these; an entry is a neighbour if it has a mark."""
+    """Return the entries between each two successive neighbours, by these two. An entry with a mark is a neighbour."""
     gaps = dict[tuple[str | None, str | None], list[T]]()
     before, waiting = None, list[T]()
     for entry, mark in entries:
@@ -189,7 +195,7 @@ def _form_gaps(entries: Iterable[tuple[T, str | None]]) -> dict[tuple[str | None
 
 
 def _find_predecessor(items: Sequence[Item], found: Mapping[int, str], number: int) -> str | None:
-    """Return the mark of the item that an added one follows; None if it is at the end of its place."""
+    """Return the mark of the item that an added one follows; None unless it is between items of the export."""
     place = items[number].place
     here = [(n, found[n]) for n, item in enumerate(items) if item.place == place and n in found]
     before = [mark for n, mark in here if n < number]

@@ -53,9 +53,10 @@ class Pages:
     Attributes:
         ref: The chat, as the caller sees it.
         chat: The line that the pages show.
-        now: The time at which memories are in the archive or not.
-        places: The items of the pages that were written: for each place, their hashes by their marks.
-        names: The id of each item, or the key of a fact, by the mark.
+        now: The time that decides which memories have faded into the archive.
+        places: For each place on the pages written so far, the hashes of its items by their marks.
+        names: For each mark, the id of the item, the key of a fact, or the label of a core block; for a summary or a
+            recap, a fixed name.
         diaries: The characters of the diaries, by their headings.
 
     """
@@ -216,14 +217,17 @@ class Pages:
         return at.astimezone(ZoneInfo(self.chat.time_zone))
 
     def _mark(self, page: str, kind: str, name: str) -> str:
-        """Return the mark of an item, and note that the page has an item."""
+        """Return the mark of an item, and record its name, and that the page has an item."""
         self._filled.add(page)
         mark = make_mark(kind, hash_name(name) if kind in ("fact", "block") else name)
         self.names[mark] = name
         return mark
 
     def _note(self, page: str, written: str, before: str = "") -> str:
-        """Return an item as it is written, and note its hashes as they are read; `before` is a heading it needs."""
+        """Return `written`, an item, and record the hashes that it has when it is read back.
+
+        `before` is the heading that the reader needs before the item.
+        """
         for item in read_page(page, before + written)[0]:
             self.places.setdefault(item.place, {})[str(item.mark)] = item.digests
         return written
@@ -263,10 +267,10 @@ class Pages:
         ]
 
     async def _list_memories(self) -> list[Memory]:
-        """Return the memories of the chat and those that it taught its user, the oldest first.
+        """Return the memories of the chat and those that it taught its user or tenant, the oldest first.
 
-        In the archive are those that a person archived or that have faded. Which ones are too many for
-        `memories.max_memories` depends on what other chats taught, so it is left open.
+        The archive contains the memories that a person archived or that have faded. The limit `memories.max_memories`
+        is not applied, because which memories exceed it depends on the memories of other chats.
         """
         view = await memories.view_chat(self.db_session, self.ref, line=self.chat.line_id)
         view = view._replace(settings=view.settings.model_copy(update={"max_memories": _UNLIMITED}))

@@ -50,7 +50,7 @@ class _Open(NamedTuple):
 
 
 def read_page(page: str, text: str) -> tuple[list[Item], list[Stray]]:
-    """Return the items of a page, and the lines that belong to none. Raises PageError for code without an end."""
+    """Return the items of a page, and the lines that belong to none. Raises PageError for an open block of code."""
     reader = _Reader(page)
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         reader.read(number, line.rstrip())

@@ -30,7 +30,7 @@ _MOST_KEYS = f"""
 
 
 async def begin(db_session: DbSession) -> None:
-    """Set the forms in which this transaction writes times, bytes and numbers to those of a vault."""
+    """Make this transaction write times, bytes and numbers in the form of a vault, whatever the database's settings."""
     await db_session.raw.execute(_SETTINGS)
 
 
@@ -70,9 +70,9 @@ async def has_messages_behind_head(db_session: DbSession, chat_key: UUID) -> boo
 
 
 async def count_most_keys(db_session: DbSession, owner_key: UUID) -> int:
-    """Return the largest number of keys that a user or a tenant has of one kind and character, without memories.
+    """Count the keys that a user or a tenant has of each kind and character, and return the largest count.
 
-    The number of memories is not limited.
+    Memories are not counted, because their number is not limited.
     """
     count: int = await db_session.raw.fetchval(_MOST_KEYS, owner_key)
     return count
@@ -142,12 +142,12 @@ async def list_chapters(db_session: DbSession, line: tuple[UUID, UUID], messages
 
 
 async def list_taught(db_session: DbSession, chat_key: UUID) -> frozenset[UUID]:
-    """Return the ids of the statements (facts, blocks, memories) that a user or a tenant learnt in a chat."""
+    """Return the ids of the statements (facts, blocks, memories) that a chat taught the scope of a user or a tenant."""
     return frozenset(row["statement_id"] for row in await db_session.raw.fetch(_TAUGHT, chat_key))
 
 
 async def find_user_name(db_session: DbSession, line: tuple[UUID, UUID]) -> str | None:
-    """Return the first name of a user in the messages of a line, or None."""
+    """Return the name in the earliest message of the user that has one, or None."""
     name: str | None = await db_session.raw.fetchval(_USER_NAME, *line)
     return name
 

@@ -1,6 +1,7 @@
 """Brings what a person changed on the pages of a vault into the chat, in one transaction.
 
-What was changed in the chat since the export too, and what cannot be changed, stays as it is and is named.
+A text that was also changed in the chat since the export, or that cannot be changed, stays as it is in the chat. The
+outcome lists it as skipped.
 """
 
 from collections.abc import Sequence
@@ -34,12 +35,12 @@ _DIARY_ENDS = ("’s diary", "'s diary")
 
 
 class Changes(NamedTuple):
-    """What the pages of a vault contain.
+    """The changes that a person made on the pages of a vault, and what is needed to make them in the chat.
 
     Attributes:
         created_at: When the chat of the vault was created.
         changes: What a person changed.
-        strays: The lines that are no items, as they are named.
+        strays: A message for each line of a page that belongs to no item.
         known: The marks of the export.
 
     """
@@ -52,12 +53,12 @@ class Changes(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """What was changed in the chat, how often, and what was not.
+    """The changes that were made in the chat, their numbers, and what was skipped.
 
     Attributes:
         edited, added, removed: The numbers of items.
-        made: A line for each of them.
-        skipped: A line for each change that was not made.
+        made: A line for each change that was made.
+        skipped: A line for each change that was not made, and for each line of a page that belongs to no item.
 
     """
 
@@ -100,9 +101,9 @@ def _read_created_at(vault: VaultFiles) -> datetime:
 
 
 async def reindex(database: Database, ref: ChatRef, changes: Changes, *, now: datetime, dry_run: bool) -> Outcome:
-    """Make the changes in the current line of a chat, or try them if `dry_run`, and return what was done.
+    """Make the changes in the current line of a chat, and return what was done. With `dry_run`, roll them back.
 
-    Raises ChatNotFound, ChatBusy, InvalidVault if the vault is that of another chat.
+    Raises ChatNotFound, ChatBusy, and InvalidVault if the vault is that of another chat.
     """
     outcome = Outcome(skipped=list(changes.strays))
     try:
@@ -149,7 +150,7 @@ class _Making:
         outcome: Outcome,
         now: datetime,
     ) -> "_Making":
-        """Return what makes changes in a chat, whose pages are written as an export would write them."""
+        """Write the current pages of a chat, as an export would, and return the object that makes changes to them."""
         await queries.begin(db_session)
         pages, items = Pages(db_session, ref, chat, chat.last_active_at), list[Item]()
         async for name, parts in pages.list_pages():
@@ -241,7 +242,7 @@ class _Making:
             raise RefusedError("was deleted in the chat")
 
     def _find_character(self, item: Item) -> str | None:
-        """Return the character whose diary an entry is in; None for that of the chat's only character."""
+        """Return the character whose diary an entry is in; None for the diary without a character's name."""
         if item.name in self._pages.diaries:
             return self._pages.diaries[item.name] or None
         end = next((end for end in _DIARY_ENDS if item.name.endswith(end)), None)

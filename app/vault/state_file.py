@@ -10,7 +10,7 @@
     ]
     }}
 
-So a file of any size is written and read row by row, and a difference between two of them is a difference of lines.
+So a file of any size is written and read row by row, and a tool such as `diff` shows which rows of two files differ.
 """
 
 import re
@@ -59,7 +59,7 @@ def write_head() -> str:
 
 
 def write_table(name: str, *, is_first: bool) -> str:
-    """Return what begins a table, after the one before it."""
+    """Return the text that begins a table, and ends the table before it unless `is_first`."""
     return f'"{name}": [' if is_first else f'\n],\n"{name}": ['
 
 

@@ -113,7 +113,7 @@ class Verbs:
 
 
 def _fields_of_memory(item: Item, parts: frozenset[int]) -> dict[str, Any]:
-    """Return the fields of a memory that some of its parts contain."""
+    """Return the fields of a memory that these parts of it contain."""
     fields: dict[str, Any] = {"content": item.text} if 0 in parts else {}
     if 1 in parts and isinstance(item.parts[1], tuple):
         category, tags = item.parts[1]

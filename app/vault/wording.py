@@ -1,10 +1,11 @@
 """The Markdown of a vault: how its pages are written. Pure.
 
-A text of the memory is an item: a section under a heading, or an element of a list. Each item ends with a mark such as
-`^memo-0192f3a1b2c3`. The editor Obsidian takes the mark for the name of the paragraph, and does not show it.
-
-`parsing.py` reads the items back. A character that could be read in two ways gets a backslash, and `parsing.py` drops
+An item is a text of a layer, such as a memo: a section under a heading, or an element of a list. Each item ends with a
+mark such as `^memo-0192f3a1b2c3`. The editor Obsidian takes the mark for the name of the paragraph, and does not show
 it.
+
+`parsing.py` reads the items back. This module puts a backslash before a character that could be read in two ways, and
+`parsing.py` drops the backslash.
 """
 
 import hashlib
@@ -38,7 +39,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}+(?=[^`]*$)|~{3,})")
 
 
 def tidy(text: str) -> str:
-    """Return a text without spaces at the ends of its lines, and without empty lines before and after it."""
+    """Return a text with Unix line breaks, and without white space at the ends of its lines and around the text."""
     return "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").split("\n")).strip("\n").strip()
 
 

@@ -89,7 +89,7 @@ class ConnectionTable(Generic[Connection]):
     A connection on which a request is being served is not among them, unless its client does not read the answer.
 
     Attributes:
-        unfinished: Those whose request line and headers are incomplete.
+        unfinished: Those whose request line and headers are incomplete, or whose last request was refused.
         idle: Those that were answered and may send another request.
         stalled: Those whose client does not read the answer.
 

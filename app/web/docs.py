@@ -71,7 +71,7 @@ def _read(name: str) -> bytes:
 
 
 def _security_policy(page: str) -> str:
-    """Return a policy that only allows files of this host, the page's inline script, and requests to this host."""
+    """Return a policy that allows only this host, images in `data:` URLs, and the page's inline script."""
     script = page.partition("<script>")[2].partition("</script>")[0]
     digest = b64encode(sha256(script.encode()).digest()).decode()
     return "; ".join(

@@ -82,7 +82,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # --- the connection ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Begin the time for the first head. If there are too many connections, close one, or refuse this one."""
+        """Set the deadline for the first head. If there are too many connections, close one, or refuse this one."""
         super().connection_made(transport)
         if len(self.connections) > self.limits.max_connections:
             victim = self.table.next_victim()
@@ -246,7 +246,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._sort()
 
     def pause_writing(self) -> None:
-        """Begin the time for the client to read."""
+        """Set the deadline for the client to read the answer."""
         super().pause_writing()
         self._sort()
         self._set_reader_deadline()
@@ -263,7 +263,7 @@ class BoundedProtocol(HttpToolsProtocol):
             victim.give_up()
 
     def resume_writing(self) -> None:
-        """End the time for the client to read."""
+        """Cancel the deadline for the client to read the answer."""
         super().resume_writing()
         self._cancel_reader_deadline()
         self._sort()

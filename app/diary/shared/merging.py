@@ -88,7 +88,7 @@ class Choice:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Choice":
-        """Return the value of `to_json`."""
+        """Return the value that `to_json` serialised."""
         after = stored["after"]
         return cls([(chat_key, entry_id) for chat_key, entry_id in stored["held"]], tuple(after) if after else None)
 
@@ -107,7 +107,7 @@ class Own:
         folded: Its last lines.
         held: The entries that `diary` holds, in order.
         recent: The newest entries of `diary_recent`, in order.
-        older_tokens: How many tokens the entries for `diary_recent` have that are older than those in `recent`.
+        older_tokens: The tokens of the entries for `diary_recent` that are older than those in `recent`.
 
     """
 
@@ -128,14 +128,14 @@ class Own:
         recent: Sequence[Written],
         lines: int,
     ) -> "Own":
-        """Return the part of a diary of `lines` lines as it is cached."""
+        """Return the line's own part as it is cached; `lines` is the maximum number of lines of the segment `diary`."""
         older = [_word(entry, time_zone) for entry in recent[:-_MOST_RECENT]]
         tokens = count_tokens("\n\n".join(older)) if older else 0
         return cls(time_zone, version, last_lines(folded, lines), held, recent[-_MOST_RECENT:], tokens)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Own":
-        """Return the value of `to_json`."""
+        """Return the value that `to_json` serialised."""
         entries = {name: [_read(fields) for fields in stored[name]] for name in ("held", "recent")}
         return cls(**{**stored, **entries})
 
@@ -189,12 +189,18 @@ def choose(own: Own, others: Sequence[Elsewhere], lines: int) -> Choice:
 
 
 def choose_until(own: Own, others: Sequence[Elsewhere], lines: int, until_us: int) -> Choice:
-    """Return what `choose` returns for the entries up to a time; later entries are in `diary_recent`."""
+    """Return what `choose` returns for the entries up to a time (in microseconds since 1970).
+
+    Later entries are in `diary_recent`.
+    """
     return choose(own, [one for one in others if one.entry.created_us <= until_us], lines)
 
 
 def held_of(cached: Mapping[str, Any], character: str) -> Sequence[tuple[str, str]]:
-    """Return (chat key, entry id) of the entries of other chats that a `diary` holds; `cached` is the line's cache."""
+    """Return (chat key, entry id) of the entries of other chats that the segment `diary` holds for a character.
+
+    `cached` is the layer's cache on the line's row.
+    """
     stored = cached.get("characters", {}).get(character, {}).get("shared")
     return Choice.from_json(stored).held if stored else ()
 

@@ -1,8 +1,8 @@
 """SQL of the entries that a character wrote in the user's other chats.
 
-An entry stays a row of the chat that wrote it, so restores, swipes and erasing apply to it without further code. A
-context reads the current lines of the user's other chats that share their diaries, by an index, and the newest valid
-entries of each. Both chats must have `diary.scope: character`.
+An entry stays a row of the chat in which it was written, so restores, swipes and erasing apply to it without further
+code. A context reads the current lines of the user's other chats that share their diaries, by an index, and the newest
+valid entries of each. Both chats must have `diary.scope: character`.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ CREATED_US = "(extract(epoch FROM {}created_at) * 1000000)::bigint"
 """SQL for when a row was created, in microseconds since 1970."""
 
 _MOST = "(coalesce((c.settings #>> '{diary,lines}')::int, 50) / 3 + 8)"
-"""What `merging.count_most` returns."""
+"""SQL for the number that `merging.count_most` returns."""
 
 # Entries of the service count only while diaries are on in the chat that they are in.
 _HOLDS = f"""e.deleted_at IS NULL AND e.content <> '' AND NOT e.hidden AND (e.origin <> 'model' OR (
@@ -105,7 +105,10 @@ _IS_KNOWN = "SELECT EXISTS (SELECT FROM scopes WHERE owner_key = $1 AND line_id 
 
 
 async def list_newest(db_session: DbSession, line: tuple[UUID, UUID], character: str) -> tuple[int, list[Elsewhere]]:
-    """Return when the chat began (microseconds since 1970), and the newest entries of other chats, by time."""
+    """Return when the chat began (microseconds since 1970), and the character's newest entries in other chats.
+
+    The entries are sorted by time.
+    """
     stored = await db_session.raw.fetchval(_READ_NEWEST, *line)
     found: dict[str, Any] = orjson.loads(stored) if stored else {"began_us": 0, "rows": ()}
     rows = next((rows for name, rows in found["rows"] or () if name == character), None)
@@ -124,6 +127,9 @@ async def list_sharing_users(db_session: DbSession, chat_key: UUID) -> list[UUID
 
 
 async def has_shared(db_session: DbSession, owner: Owner) -> bool:
-    """Return whether a chat of the user may have shared a diary: each change of one raises the user's revision."""
+    """Return whether a chat of the user may have shared a diary: whether the user has a row in `scopes`.
+
+    Each change of a shared diary raises the user's revision, which is in this row.
+    """
     found: bool = await db_session.raw.fetchval(_IS_KNOWN, owner.key, owner.line_id)
     return found

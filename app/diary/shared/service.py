@@ -58,7 +58,7 @@ def note_shared(
 
 
 async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, **_: Any) -> None:
-    """Raise the user's revision if the chat has shared diaries on any line."""
+    """Raise the user's revision if any line of the chat shares its diaries."""
     for user_key in await queries.list_sharing_users(db_session, event.chat_key):
         raise_scope_of(db_session, user_key, is_tenant=False)
 

@@ -29,7 +29,7 @@ MAX_WAITING: Final = 4_096
 
 
 class Phase(Enum):
-    """The state of a ticket; in TURN and CONNECTION it waits for its turn in a chat, or for a connection."""
+    """The state of a ticket. In TURN it waits for its turn in a chat, in CONNECTION for a connection."""
 
     NEW = "new"
     TURN = "turn"
@@ -91,7 +91,7 @@ class Room:
 
     @property
     def writes(self) -> int:
-        """The maximum number of connections that change chats: all but a quarter; of two or three, all but one."""
+        """The maximum number of connections for changes of chats: all but a quarter; of two or three, all but one."""
         return max(1, self.connections - max(1, self.connections // 4))
 
     @property
@@ -104,7 +104,7 @@ class Ticket:
     """A request for a connection.
 
     Args:
-        tenant: The tenant whose share it counts for; None for the service itself, which has no limit of its own.
+        tenant: The tenant whose share it counts for; None for the service itself, which may hold all connections.
         chat: The chat that the transaction changes, or None.
 
     """
@@ -136,8 +136,8 @@ class Admission:
         self._reads_waiting: OrderedDict[str | None, _Queue] = OrderedDict()
         self._writes_waiting: OrderedDict[str | None, _Queue] = OrderedDict()
         self._waiting: dict[str | None, int] = {}
-        # For each waiting tenant, the number of its last grant; if it has had none since it began to wait, the number
-        # of grants at that moment.
+        # For each waiting tenant, the number of its last grant, counted over the grants of all tenants. Until it gets a
+        # grant, the number of all grants when it began to wait.
         self._served: dict[str | None, int] = {}
         self._all_waiting = 0
         self._numbers = 0
@@ -174,7 +174,7 @@ class Admission:
         return ticket.phase is Phase.HOLDING
 
     def end(self, ticket: Ticket) -> list[Ticket]:
-        """Give up the ticket's connection, or its place in a queue. Return the tickets that now hold a connection."""
+        """Give up the ticket's connection or place in a queue; return the tickets that get a connection as a result."""
         phase, ticket.phase = ticket.phase, Phase.ENDED
         if phase is Phase.HOLDING:
             self._give_back(ticket)

@@ -67,7 +67,7 @@ class ClientWatch:
 
 
 async def until_client_is_gone(awaited: "asyncio.Future[Any]") -> bool:
-    """Wait for `awaited`; return whether it is done, or False if the client of this request disconnects before."""
+    """Wait for `awaited` and return True; return False if the client of this request disconnects first."""
     client = _client.get()
     if client is None:
         await asyncio.wait([awaited])

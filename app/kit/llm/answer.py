@@ -119,7 +119,7 @@ def read_completion(body: bytes, *, asked_model: str) -> Completion:
 
 
 def read_answer(body: bytes) -> dict[str, Any]:
-    """Return the JSON object in the body of a 2xx response. Raises ModelError if there is none, or it is an error."""
+    """Return the JSON object in the body of a 2xx response. Raises ModelError if it is missing or reports an error."""
     answer = _read_object(body)
     if not answer:
         what = "something that is not a JSON object" if body.strip() else "nothing"

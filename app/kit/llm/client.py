@@ -36,7 +36,10 @@ class LanguageModel(Protocol):
 
     @property
     def settings(self) -> RequestSettings:
-        """The deployment's settings for requests. Their `max_tokens` and `temperature` replace those of the caller."""
+        """The deployment's settings for requests.
+
+        `complete` does not apply their `max_tokens` and `temperature`: its callers do (`layers/ask.py`).
+        """
         ...
 
     async def complete(
@@ -103,7 +106,10 @@ class ModelClient:
         )
 
     def with_settings(self, settings: RequestSettings) -> "ModelClient":
-        """Return a client whose settings are these and `settings`. It shares connections and slots; do not close it."""
+        """Return a client with this client's settings, overridden by those that are set in `settings`.
+
+        The returned client uses the connections and slots of this one; do not close it.
+        """
         client = copy(self)
         client.settings = self.settings.merge(settings)
         return client

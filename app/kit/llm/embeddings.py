@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Vector = Sequence[float]
-"""A vector of length 1, or all zeros. So the inner product of two vectors is their cosine."""
+"""A vector with the Euclidean norm 1, or all zeros. So the inner product of two vectors is their cosine."""
 
 
 @dataclass(frozen=True, slots=True)

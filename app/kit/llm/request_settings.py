@@ -27,7 +27,7 @@ class RequestSettings:
     extra_body: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     def merge(self, other: "RequestSettings") -> "RequestSettings":
-        """Return these settings with those that `other` sets; extra parameters are merged by name."""
+        """Return these settings, overridden by those that are set in `other`; extra parameters are merged by name."""
         return replace(
             self,
             model=self.model if other.model is None else other.model,

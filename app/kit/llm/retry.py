@@ -37,7 +37,7 @@ def wait_before_retry_s(failures: int, *, asked_s: float | None, jitter: float) 
     """Return the seconds to wait after the `failures`-th consecutive failure, counted from 1.
 
     The delay doubles with each failure, up to a maximum. `jitter` (0–1) reduces it by up to half, so that calls that
-    failed together are not retried together. It is at least `asked_s`, the delay that the server asked for.
+    failed together are not retried together. The result is at least `asked_s`, the delay that the server asked for.
     """
     grown_s = min(_FIRST_WAIT_S * 2.0 ** (failures - 1), _LONGEST_WAIT_S)
     return max(grown_s * (1 - jitter / 2), asked_s or 0.0)

@@ -11,7 +11,7 @@ _fields: ContextVar[Mapping[str, str]] = ContextVar("log_fields", default=_NONE)
 
 
 def set_fields(**fields: str) -> None:
-    """Set the fields of all lines that this task, and tasks that it starts from now on, write."""
+    """Set the fields of all log lines of this task, and of the tasks that it starts from now on."""
     _fields.set(fields)
 
 

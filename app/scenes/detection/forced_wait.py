@@ -1,4 +1,4 @@
-"""A forced cut waits until searches for breaks have judged the messages before it.
+"""A forced cut waits until searches for breaks have decided whether scenes end on the messages before it.
 
 A *forced* cut shortens a history that has reached its greatest length, and ends the open scene there. Without the wait,
 it could end a scene in the middle. This matters for an import, which can exceed that length before the first search

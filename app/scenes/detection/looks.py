@@ -2,7 +2,8 @@
 
 A look is one step of the search, usually one request to the model. A message is judged once a look has decided whether
 the scene ends on it. Looks go from the oldest message that is not judged to the newest one, so each message is judged
-once, unless it changes. A look also reads a few judged messages before the others, as context.
+once. Only after a message has changed are some of the messages around it judged again (MOST_REJUDGED). A look also
+reads a few judged messages before the others, as context.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ ENOUGH_MESSAGES = 12
 """A look starts when this many messages are not judged."""
 
 ENOUGH_AFTER_PAUSE = 4
-"""After a pause among or before the messages that are not judged, a look starts when there are this many of them."""
+"""If there was a pause before or between the messages that are not judged, this many of them are enough for a look."""
 
 CONTEXT_MESSAGES = 10
 """The maximum number of judged messages that are read as context."""

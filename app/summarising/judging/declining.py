@@ -75,7 +75,11 @@ _FILLER = re.compile(r"\W*(?:i(?:['’]m| am) (?:(?:really|very|so) )?sorry|sorr
 
 
 def _only_refuses(sentences: Sequence[str], known: str) -> bool:
-    """Whether each of a few English sentences declines, apologises or has a word of refusals, and one declines."""
+    """Whether a few English sentences are only a refusal.
+
+    Each of them declines, apologises or has a word of `ENGLISH_MARKS`, and at least one declines. Together they have at
+    least two such words that are not in `known`.
+    """
     said = [sentence[:_MOST_CHARS] for sentence in sentences]
     if not 0 < len(said) <= _MOST_SENTENCES or not any(map(_LANGUAGES[0].unable.search, said)):
         return False
@@ -117,7 +121,7 @@ def _is_notice(sentence: str, known: str, *, is_whole: bool) -> bool:
     """Return whether `sentence` says that a filter or a policy blocked the request, in words that are not in `known`.
 
     A sentence such as "The message was removed." counts only if it is the whole answer (`is_whole`): the rest of the
-    answer is at most advice to try again. A reason that it gives must be one of filters, such as safety or a policy.
+    answer is at most advice to try again. If it gives a reason, that must be typical of filters, such as safety.
     """
     if is_whole and _BLOCKED.fullmatch(sentence):
         return fold(sentence) not in known

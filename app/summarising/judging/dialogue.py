@@ -24,8 +24,10 @@ _TALKS = re.compile(r"\b(?:I|you|me|my|your)\b|[?!]$", re.I)
 def is_script(text: str, *, first_person: bool) -> bool:
     """Whether `text` is written as a script, with lines such as `Mira: *looks up* You came back.`.
 
-    A report may have lines with a name too ("Mira: a clockmaker"), so half of them must be speech: an action, quotation
-    marks, and, in a report, "I", "you" or a question.
+    A text that begins with a name and an action is a script. In any other script, at least half of the lines, and at
+    least two, begin with a name. Other texts have such lines, too ("Mira: a clockmaker"), so at least half of these
+    lines must be speech: they begin with an action or a quotation mark, or, unless the text is in the first person,
+    contain a word such as "I", "my" or "you" or end with a question or exclamation mark.
     """
     if _acts_after_name(text):
         return True
@@ -38,9 +40,15 @@ def is_script(text: str, *, first_person: bool) -> bool:
 
 
 def invents_dialogue(text: str, speech: Sequence[str], folded: str, *, may_translate: bool) -> bool:
-    """Whether much of `text` is quoted in words that are not in `folded`, the folded words of the material.
+    """Whether quotations with words that are not in the material are much of `text`.
 
-    With `may_translate`, quotations can be translations, so only their share is judged.
+    Args:
+        text: The answer.
+        speech: Its quotations.
+        folded: The material, as `speech.fold` normalises it.
+        may_translate: Whether quotations can be translations. Then their words are new anyway, so only a share that
+            is too large for any summary counts.
+
     """
     letters = max(count_letters(text), 1)
     known = _find_stems(folded)
@@ -62,13 +70,13 @@ def _find_speech(line: str) -> str | None:
 
 
 def _is_new(quote: str, known: set[str]) -> bool:
-    """Whether half of the words of `quote` are new; a paraphrase repeats most of them."""
+    """Whether `quote` is long, and at least half of its words are new; a paraphrase repeats most words."""
     stems = _find_stems(quote)
     is_long = count_letters(quote) >= _MIN_LETTERS and len(stems) > 1
     return is_long and 2 * len(stems & known) <= len(stems)
 
 
 def _find_stems(text: str) -> set[str]:
-    """Return how the words of `text` begin, without short ones, except in scripts without spaces."""
+    """Return the beginnings of the words of `text`. Short words are left out if their script has small letters."""
     terms = map(str.casefold, find_terms(text))
     return {term[:_STEM] for term in terms if len(term) >= _MIN_WORD_CHARS or not term[0].islower()}

@@ -31,8 +31,11 @@ _MIN_UNFINISHED_CHARS = 200
 _MOST_REMARK_CHARS = 2_000
 _MUCH_MATERIAL_LETTERS = 1_000
 _LEAST_KEPT_SHARE = 0.2
+"""The least share of the former text's words that an answer has to keep."""
+
 _LEAST_SHARE_OF_SHORTER = 0.1
-"""Of a text that is less than half as long, which has room for fewer words."""
+"""The same for an answer that is less than half as long as the former text: it has room for fewer words."""
+
 _UNFINISHED = re.compile(r"[\w,;:(–—-]$")
 _STOPS = re.compile(r"[.!?。！？]")
 _THINKING = re.compile(
@@ -98,11 +101,11 @@ class Profile(Generic[Value]):
         text: Returns the text to judge, or None if there is none.
         person: The grammatical person outside quotation marks: `third`, or `first` for a diary; None is not judged.
         in_past: Whether the text reports in the past tense.
-        may_address: Whether the text may address somebody if the material does, as the entries of a diary can. It may
-            also show moments in the present tense if the material does.
+        may_address: Whether the text may address somebody if the material does, as the entries of a diary can. If
+            so, it may also show moments in the present tense if the material does.
         may_quote: Whether the text may consist mostly of quotations.
-        may_shrink: Whether the text may be less than half as long as the former one.
-        ends: Whether the text ends with the end of a sentence.
+        may_shrink: Whether the text may be less than half as long as the former one, and may keep few of its words.
+        ends: Whether the text must end with the end of a sentence.
         min_letters: A shorter text about much material is refused.
         find_form_fault: Returns a fault of an answer that can be read in spite of it; None if no answer has one.
 
@@ -181,7 +184,8 @@ def _find_faults(
 def _find_remark(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
     """Return a refusal if the model declines in `text`, or talks about the task or the roleplay.
 
-    Quotations and the speech after a speaker's colon are not judged.
+    Quotations are not judged. Speech after a colon ("Kai told Mira: …") is not judged either, unless the text is in the
+    first person or begins with "I".
     """
     narration, first_person = divide(text).narration, profile.person == "first"
     if not (first_person or narration.startswith("I ")):
@@ -193,7 +197,7 @@ def _find_remark(text: str, profile: Profile[Value], material: Material) -> Refu
 
 
 def _find_remark_in_answer(answer: str, profile: Profile[Value], material: Material) -> Refusal | None:
-    """Return a refusal if the model declines in an answer that cannot be read, such as a recap without headings."""
+    """Return what `_find_remark` finds in an answer that cannot be read, such as a recap without headings."""
     try:
         text = spoken(answer)
     except UnusableAnswer:
@@ -223,7 +227,7 @@ def _find_person(text: str, profile: Profile[Value], material: Material, identif
 
 
 def _find_scene(text: str, profile: Profile[Value], material: Material, identify: Identify) -> Refusal | None:
-    """Return a refusal if `text` shows a moment of a scene in the present tense, and no former text does."""
+    """Return a refusal if `text` shows a moment of a scene in the present tense, and the texts it builds on do not."""
     if profile.person != "first" and not profile.in_past:
         return None
     shows = shows_own_actions if profile.person == "first" else shows_actions

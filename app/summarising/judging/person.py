@@ -16,7 +16,7 @@ def _words(*words: str) -> str:
 
 
 _FIRST = {
-    # "I" in small letters is the Polish "and" and a bullet; a number such as "World War I" is not meant either.
+    # A small "i" does not count: it is the Polish "and", or the number of an item. Nor does the "I" of "World War I".
     "en": r"(?<!War )(?<!Part )(?<!Act )(?<!Book )(?<!Chapter )\bI\b(?!\.\s?[A-Z])|"
     + _words("[Mm]e", "[Mm]y", "[Mm]yself", "[Ww]e", "[Oo]ur", "us", "[Oo]urselves"),
     "de": _words("[Ii]ch", "[Mm]ich", "[Mm]ir", "[Mm]ein(?:e[mnrs]?)?"),
@@ -53,7 +53,8 @@ _SAYS_I = ("en", "de", "fr", "nl")
 
 # What people say without quotation marks: "said I love you for the first time", "a thank you note".
 _SET_PHRASES = re.compile(r"\bI love you(?: too)?\b|\b[Tt]hank[ -]you\b|\bI do\b|\bich liebe dich\b|\bje t['’]aime\b")
-# Speech after a colon: "Kai told Mira: I will wait for you." A speaker's name alone begins a script.
+# Speech after a colon: "Kai told Mira: I will wait for you." After a name alone ("Kai: …"), it is a
+# line of a dialogue, as in a play, and counts.
 _AFTER_COLON = re.compile(
     r"((?:[^\s:：.!?。！？]{1,30}[ \t]){2,9}[^\s:：.!?。！？]{1,30}[:：][ \t]?|(?:说|說|道|问|問|答|った|다)[:：])"
     r"[^.!?。！？\n]*"
@@ -70,7 +71,7 @@ class Persons:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the text says "I" or "you" for a person; in a report, these words are rare slips."""
+        """Whether the text seems to go on with the story: "I" and "you" are too frequent to be mistakes of a report."""
         found = self.first + self.second
         return (found >= 3 and 40 * found >= self.words) or (found >= 2 and 12 * found >= self.words)
 
@@ -104,7 +105,7 @@ def is_about(narration: str, name: str, language: str | None) -> bool:
 
 
 def without_reported_speech(narration: str) -> str:
-    """Return `narration` without the speech that follows a colon without quotation marks."""
+    """Return `narration` without speech that follows a colon and has no quotation marks."""
     return "\n".join(
         line if "：" not in line and ":" not in line else _AFTER_COLON.sub(r"\1", line)
         for line in narration.split("\n")

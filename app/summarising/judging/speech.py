@@ -49,7 +49,10 @@ class Divided:
 
 
 def divide(text: str) -> Divided:
-    """Return the narration and the quotations in `text`. A quotation without an end goes on to the end of its line."""
+    """Return the narration and the quotations in `text`. A quotation without an end goes on to the end of its line.
+
+    A mark that can be an apostrophe (`_SINGLE`) opens a quotation only if that has an end.
+    """
     narration: list[str] = []
     speech: list[str] = []
     for line in text.splitlines(keepends=True):

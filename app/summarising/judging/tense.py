@@ -53,7 +53,7 @@ _DIARY = re.compile(
     r"|over and over|again and again)\b",
     re.I,
 )
-"""Words of a diary's time: the day, the habit, the writing."""
+"""Words by which a diary is recognised: they name a day, a habit, or the diary itself."""
 
 _IRREGULAR = (
     *("was", "were", "had", "did", "went", "came", "took", "gave", "knew", "began", "wrote", "spoke", "stood", "sat"),
@@ -81,7 +81,10 @@ _AFTER_SUBJECT = (
     ),
     *("clung", "crept", "understood", "spent", "struck"),
 )
-"""Forms that are past participles too, so they count only after a subject, as words that end in "ed" do."""
+"""Forms that can be other words, too, such as past participles, so they count only after a subject or a conjunction.
+
+Words that end in "ed" count there, and at the beginning of a sentence.
+"""
 
 _ED = r"(?!(?:bed|red|need|feed|seed|speed|shed|bleed|breed|embed|proceed|exceed|succeed)\b)[A-Za-z]\w*ed\b"
 _NO_NAME = r"(?!(?:The|An?|His|Her|My|Your|Our|Their|Its|This|That|These|Those)\b)"
