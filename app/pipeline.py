@@ -5,8 +5,8 @@ function that handles it. It runs in the transaction that deferred the event, so
 consistent.
 
 A *line* is one course of a chat. Its *head* is its row in `chats`, which followers change in memory and then write. The
-history that is sent word for word begins at the *anchor*, a seq; a *cut* moves the anchor. A *binding* connects what a
-tool wrote with the reply that called the tool.
+*seq* of a message is its number on the line. The history that is sent word for word begins at the *anchor*, a seq; a
+*cut* moves the anchor. A *binding* connects what a tool wrote with the reply that called the tool.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,6 +45,7 @@ from app.history.cut import Cut, Skip
 from app.kit.clock import Clock
 from app.kit.db import Database, DbSession, Follower, after_commit
 from app.kit.gate.admission import DEFAULT_LIMITS, WaitLimits
+from app.kit.idle_connections import IdleConnections
 from app.kit.owners import OwnerErased
 from app.kit.work_queue import WorkScheduled
 from app.knowledge import service as knowledge
@@ -63,6 +64,7 @@ def open_database(
     limits: WaitLimits = DEFAULT_LIMITS,
     statement_s: float = 30.0,
     with_vectors: bool = False,
+    connections: IdleConnections | None = None,
 ) -> Database:
     """Return the database, with the followers of all events.
 
@@ -76,6 +78,7 @@ def open_database(
         limits: The maximum numbers of requests that wait, per chat and per tenant.
         statement_s: How long a statement may take, in seconds.
         with_vectors: Whether a model turns texts into vectors.
+        connections: Connections that are shared with other `Database` objects of the process; by default, new ones.
 
     """
     followers = Pipeline(layers, clock=clock, notify=notify).followers()
@@ -87,6 +90,7 @@ def open_database(
         followers=followers,
         settle_s=settle_s,
         with_vectors=with_vectors,
+        connections=connections,
     )
 
 
@@ -281,7 +285,10 @@ class Pipeline:
         )
 
     async def _refresh(self, db_session: DbSession, head: Head, *, changed: str | None = None) -> None:
-        """Let the layers update what they derive from what they contain; `changed` is the only layer that changed."""
+        """Let the layers update their caches, and schedule what they derive from the texts of other layers.
+
+        If only one layer has changed, `changed` is its name; it derives nothing from this change.
+        """
         for layer in self._layers:
             await layer.refresh_cache(db_session, head)
         for layer in self._layers:

@@ -36,7 +36,7 @@ APPENDS, BATCH, IMPORTS = 80, 1_000, 4
 PAUSE_S = 1.0
 _TIMEOUT_S = 60.0
 _TEXT = "The keeper climbs the stairs and trims the wick of the lamp before the ships come in. " * 3
-_LOCK = "SELECT FROM chats WHERE chat_key = $1 FOR UPDATE"
+_LOCK = "SELECT 1 FROM chats WHERE chat_key = $1 FOR UPDATE"
 
 _SERVE = """
 import asyncio, json, sys

@@ -15,7 +15,7 @@ depends_on = None
 
 # Writers lock the row of the current line before they read its numbers, so it is locked before the memos are read.
 _LOCK = """
-    SELECT FROM chats
+    SELECT 1 FROM chats
     WHERE (chat_key, line_id) IN (SELECT chat_key, line_id FROM memos GROUP BY chat_key, line_id, number
             HAVING count(*) > 1)
         OR memo_number < (SELECT max(number) FROM memos m WHERE m.chat_key = chats.chat_key

@@ -1,9 +1,8 @@
 """The database: one engine, and one place that commits.
 
 The engine runs in AUTOCOMMIT, so a read costs one round trip. Transactions begin and end only in this module, in
-`Database.unit_of_work()`, `Database.snapshot()` and `DbSession.restart()`. Inside one, an ORM session and the asyncpg
-connection below it share the transaction. Performance-critical statements use the connection; others use whichever is
-more readable.
+`Database.unit_of_work()`, `Database.snapshot()` and `DbSession.restart()`. An ORM session and the asyncpg connection
+that it runs on share a transaction. Statements that have to be fast use the connection.
 
     async with database.unit_of_work(tenant, chat_key) as db_session: ...   # BEGIN … COMMIT
     async with database.raw(tenant) as connection: ...      # single statements, asyncpg's own speed
@@ -31,7 +30,7 @@ from sqlalchemy import AdaptedConnection, MetaData, event
 from sqlalchemy import Table as CoreTable
 from sqlalchemy.engine import Connection as SyncConnection
 from sqlalchemy.exc import DisconnectionError
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Session
 from sqlalchemy.pool import PoolProxiedConnection
 
@@ -50,6 +49,7 @@ __all__ = [
     "after_commit",
     "defer",
     "list_tables",
+    "open_connections",
     "use_tables",
 ]
 
@@ -77,23 +77,23 @@ _SESSION_SETTINGS = {
 }
 """Sent as startup parameters, so no statement sets them. A connection pooler must forward or ignore them.
 
-A plan is made once for each statement of a connection, and not for its values: to plan a search takes 2 ms each time.
-The statements are written such that one plan fits all values.
+`plan_cache_mode` makes PostgreSQL plan each prepared statement once for a connection, whatever the values of its
+parameters, because planning a search takes 2 ms. The statements are written such that one plan fits all values.
 
 A request that waits for a locked chat holds a connection; `kit/gate/admission.py` limits how many do.
-`idle_in_transaction_session_timeout` ends idle transactions that hold a lock.
+`idle_in_transaction_session_timeout` ends idle transactions, because they can hold a lock.
 """
 
 
 class Table(DeclarativeBase):
     """The base of all tables. Constraints are named by convention so that migrations can refer to them.
 
-    A table whose primary key begins with (chat_key, line_id) or (owner_key, line_id) is copied with its line, which is
-    one course of a chat. The table's `info["begins"]` is an SQL expression for the seq at which a row begins. A
-    column's `info["copied_as"]` is an SQL expression for its value in the copy, if that differs. A table that only
-    holds rows of whole chats, users and tenants can set `info["has_lines"]` to False; otherwise its `begins` is `0`. If
-    rows of such a table are useful only while a line of their chat has certain messages, `info["kept_if"]` is an SQL
-    condition for that: when a line is deleted, the rows of its chat for which the condition is false are deleted, too.
+    The rows of a table whose primary key begins with (chat_key, line_id) or (owner_key, line_id) are copied with their
+    line, which is one course of a chat. The table's `info["begins"]` is an SQL expression for the seq at which a row
+    begins. A column's `info["copied_as"]` is an SQL expression for its value in the copy, if that differs. A table that
+    only holds rows of whole chats, users and tenants can set `info["has_lines"]` to False; otherwise its `begins` is
+    `0`. If rows of such a table are useful only while a line of their chat has certain messages, `info["kept_if"]` is
+    an SQL condition for that: when a line is deleted, its chat's rows for which the condition is false are deleted.
     """
 
     metadata = MetaData(
@@ -173,7 +173,7 @@ class DbSession(AsyncSession):
     async def run_deferred(self) -> None:
         """Call the followers of the deferred events now, instead of just before the commit.
 
-        It is for responses that depend on what the followers do.
+        Use it if the response depends on what the followers do.
         """
         for _ in range(_MAX_DEFERRED):
             if not self.deferred:
@@ -225,10 +225,13 @@ class Database:
         followers: The functions that handle deferred events, by the event's type.
         settle_s: How long work that is scheduled in a unit of work waits for further edits.
         with_vectors: Whether an embedding model is configured, so that work that turns texts into vectors is scheduled.
+        connections: Connections to the same database, shared with other `Database` objects of the process; `close`
+            leaves them open. Then `url` and `statement_s` have no effect, and `pool_size` is the maximum number of them
+            that this object uses at the same time. By default, it opens its own.
 
     Attributes:
         gate: The gate at which requests wait for a connection.
-        last_refusal: The last error because PostgreSQL refused to write; None if it never did.
+        last_refusal: The last error that was raised because PostgreSQL refused to write; None if there was none.
 
     """
 
@@ -242,28 +245,11 @@ class Database:
         followers: Mapping[type, Follower] | None = None,
         settle_s: float = 0.0,
         with_vectors: bool = False,
+        connections: IdleConnections | None = None,
     ) -> None:
-        self._engine: AsyncEngine = create_async_engine(
-            url,
-            isolation_level="AUTOCOMMIT",
-            pool_size=pool_size,
-            hide_parameters=True,  # messages of users must not appear in the log
-            max_overflow=0,
-            pool_timeout=10,
-            pool_use_lifo=True,
-            # PostgreSQL writes 1e20 with all its digits. orjson reads that as a float; json reads an integer that
-            # orjson cannot encode in a response.
-            json_deserializer=orjson.loads,
-            connect_args={
-                "timeout": CONNECT_S,
-                "command_timeout": statement_s,
-                "max_cacheable_statement_size": _MAX_STATEMENT_BYTES,
-                "server_settings": _SESSION_SETTINGS,
-            },
-        )
-        event.listen(self._engine.sync_engine, "checkout", _refuse_closed)
+        self._owns_connections = connections is None
+        self._idle = connections or open_connections(url, pool_size=pool_size, statement_s=statement_s)
         self.gate = ConnectionGate(Room(pool_size, limits))
-        self._idle = IdleConnections(self._engine)
         self._followers = dict(followers or {})
         self._settle_s = settle_s
         self._with_vectors = with_vectors
@@ -287,7 +273,7 @@ class Database:
                 raw = cast("Connection", pooled.driver_connection)
                 db_session = DbSession(
                     raw,
-                    lambda: SyncConnection(self._engine.sync_engine, pooled),
+                    lambda: SyncConnection(self._idle.engine.sync_engine, pooled),
                     self._followers,
                     self._settle_s,
                     self._with_vectors,
@@ -329,7 +315,7 @@ class Database:
         with unavailable_if_away(self._note_refusal):
             async with self._taken(Ticket(tenant, None)) as pooled:
                 raw = cast("Connection", pooled.driver_connection)
-                db_session = DbSession(raw, lambda: SyncConnection(self._engine.sync_engine, pooled), {}, 0.0)
+                db_session = DbSession(raw, lambda: SyncConnection(self._idle.engine.sync_engine, pooled), {}, 0.0)
                 try:
                     await raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                     yield db_session
@@ -355,8 +341,33 @@ class Database:
             self.last_refusal = error
 
     async def close(self) -> None:
-        """Close all connections."""
-        await self._idle.close()
+        """Close all connections, unless they are shared."""
+        if self._owns_connections:
+            await self._idle.close()
+
+
+def open_connections(url: str, *, pool_size: int = 20, statement_s: float = 30.0) -> IdleConnections:
+    """Return the connections of a database, of which none is open yet; the arguments are those of `Database`."""
+    engine = create_async_engine(
+        url,
+        isolation_level="AUTOCOMMIT",
+        pool_size=pool_size,
+        hide_parameters=True,  # messages of users must not appear in the log
+        max_overflow=0,
+        pool_timeout=10,
+        pool_use_lifo=True,
+        # PostgreSQL writes 1e20 with all its digits. orjson reads that as a float; json reads an integer that
+        # orjson cannot encode in a response.
+        json_deserializer=orjson.loads,
+        connect_args={
+            "timeout": CONNECT_S,
+            "command_timeout": statement_s,
+            "max_cacheable_statement_size": _MAX_STATEMENT_BYTES,
+            "server_settings": _SESSION_SETTINGS,
+        },
+    )
+    event.listen(engine.sync_engine, "checkout", _refuse_closed)
+    return IdleConnections(engine)
 
 
 async def _commit(raw: Connection) -> None:

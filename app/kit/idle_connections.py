@@ -1,4 +1,4 @@
-"""A store of idle connections outside SQLAlchemy's pool, where checking out a connection costs as much as a query."""
+"""Idle connections, kept outside SQLAlchemy's pool because a checkout from that pool takes as long as a query."""
 
 from typing import TypeAlias, cast
 
@@ -15,10 +15,14 @@ class IdleConnections:
 
     The engine's pool opens connections, limits their number, and makes callers wait if none is free. While a caller
     waits, connections that are put back go to the pool.
+
+    Attributes:
+        engine: The engine whose pool opens the connections.
+
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+        self.engine = engine
         self._idle: list[PoolProxiedConnection] = []
         self._waiting = 0
 
@@ -32,7 +36,7 @@ class IdleConnections:
             pooled.close()
         self._waiting += 1
         try:
-            return await self._engine.raw_connection()
+            return await self.engine.raw_connection()
         finally:
             self._waiting -= 1
 
@@ -43,12 +47,16 @@ class IdleConnections:
         else:
             self._idle.append(pooled)
 
+    def list_idle(self) -> list[Connection]:
+        """Return the open connections that are not in use."""
+        return [cast("Connection", pooled.driver_connection) for pooled in self._idle if is_open(pooled)]
+
     async def close(self) -> None:
         """Close the idle connections and the pool."""
         idle, self._idle = self._idle, []
         for pooled in idle:
             pooled.close()
-        await self._engine.dispose()
+        await self.engine.dispose()
 
 
 def is_open(pooled: PoolProxiedConnection) -> bool:

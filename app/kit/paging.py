@@ -31,10 +31,10 @@ class Page(BaseModel, Generic[Item]):
     next_cursor: str | None = Field(description="The `cursor` of the next page; null on the last page.")
 
 
-def count_fitting(sizes: Iterable[int], budget_bytes: int) -> int:
-    """Return how many of the first items, given their sizes in bytes, a page has: at least one, if there is any."""
+def count_fitting(sizes: Iterable[int], budget_bytes: int, *, least: int = 1) -> int:
+    """Return how many of the first items, given their sizes, fit into `budget_bytes`; at least `least` of them."""
     ends = list(accumulate(sizes))
-    return max(sum(end <= budget_bytes for end in ends), min(len(ends), 1))
+    return max(sum(end <= budget_bytes for end in ends), min(len(ends), least))
 
 
 def make_page(items: Sequence[Mapping[str, Any]], keys: Sequence[Sequence[Any]]) -> dict[str, Any]:

@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.kit.gate.admission import DEFAULT_LIMITS, WaitLimits
-from app.kit.limits import TokenLimits
+from app.kit.limits import UNLIMITED, TokenLimits
 from app.kit.llm.request_settings import OWN_SETTINGS, RequestSettings
 from app.kit.validation_errors import word_error
 
 PREFIX = "MEMOBOOK_"
 
 LOCAL_EMBEDDINGS = "local"
-"""The value of EMBEDDINGS_BASE_URL that selects the model in this process."""
+"""The value of EMBEDDINGS_BASE_URL that selects the embedding model that runs inside this process."""
 
 _MAX_PORT = 65_535
 _DATABASE_URL = re.compile(
@@ -77,11 +78,11 @@ def _redis_url(url: str) -> str:
 
 def _http_url(url: str) -> str:
     try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - raises ValueError if the port is invalid
-    except ValueError:
+        host = httpx.URL(url).host
+        urlsplit(url).port  # noqa: B018 - raises ValueError if the port is invalid
+    except (httpx.InvalidURL, ValueError):
         raise ValueError("is not a valid http(s) URL") from None
-    if not parts.hostname:
+    if not host:
         raise ValueError("is not a valid http(s) URL: it has no host")
     return url
 
@@ -150,6 +151,7 @@ class Settings(BaseSettings):
     embeddings_api_key: Annotated[SecretStr, AfterValidator(_header_value)] | None = None
     embeddings_dimensions: Annotated[int, Field(ge=1, le=16_000)] | None = None
     embeddings_timeout_s: Annotated[float, Field(gt=0, le=600)] = 30.0
+    embeddings_query_timeout_s: Annotated[float, Field(gt=0, le=10)] = 0.3
     embeddings_batch_size: Annotated[int, Field(ge=1, le=2_048)] = 64
     embeddings_concurrency: Annotated[int, Field(ge=1, le=256)] = 4
 
@@ -185,20 +187,25 @@ class Settings(BaseSettings):
         return TokenLimits(self.tenant_monthly_tokens, self.tenant_monthly_tokens_of or {})
 
     @property
+    def holding_limits(self) -> TokenLimits:
+        """The token limits that hold work back. Without any model there are none, because no tokens are used."""
+        return self.token_limits if self.llm_base_url or self.embeddings_base_url else UNLIMITED
+
+    @property
     def wait_limits(self) -> WaitLimits:
         """The maximum numbers of requests that wait for a connection."""
         return WaitLimits(self.max_waiting_per_chat, self.max_waiting_per_tenant)
 
     @property
     def requests(self) -> RequestSettings:
-        """The settings for the requests of all layers."""
+        """The settings for the requests of all layers to the model."""
         return RequestSettings(
             max_tokens=self.llm_max_tokens, temperature=self.llm_temperature, extra_body=self.llm_extra_body or {}
         )
 
     @property
     def requests_of(self) -> dict[str, RequestSettings]:
-        """The settings for the requests of single layers, by name."""
+        """The settings for the requests of single layers to the model, by the layer's name."""
         models, limits = self.llm_model_of or {}, self.llm_max_tokens_of or {}
         temperatures, bodies = self.llm_temperature_of or {}, self.llm_extra_body_of or {}
         return {
@@ -218,7 +225,8 @@ class Settings(BaseSettings):
 def load_settings(**overrides: object) -> Settings:
     """Return the settings from the environment and `.env`.
 
-    Raises SettingsError, with one line that names the invalid setting.
+    `overrides` are values by field name, which take precedence. Raises SettingsError, with one line that names the
+    invalid setting.
     """
     known = {PREFIX + name.upper() for name in Settings.model_fields}
     for name in (*os.environ, *_names_in_env_file(Path(".env"))):

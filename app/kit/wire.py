@@ -56,7 +56,7 @@ def _fits_a_path(text: str) -> str:
 
 def _fits_a_segment(text: str) -> str:
     if "/" in text:
-        raise ValueError("must not contain a slash, because it is part of URLs")
+        raise ValueError("must not contain a slash, because it is used in the paths of URLs")
     if any(category(character) == "Cc" for character in text):
         raise ValueError("must not contain control characters")
     if not text.strip():
@@ -79,7 +79,7 @@ def _json_object(value: dict[str, Any]) -> dict[str, Any]:
 
 
 STORED = {"stored": True}
-"""The validation context of names that a chat has already, as in an import: older releases accepted blank ones."""
+"""The validation context for imported names, which may be blank: older releases accepted blank names."""
 
 
 def _not_blank(text: str, info: ValidationInfo) -> str:

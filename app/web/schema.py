@@ -42,7 +42,8 @@ class Api(FastAPI):
             for path, operations in schema["paths"].items():
                 for operation in operations.values():
                     _name_media_type(operation["responses"])
-                    operation["summary"] = _first_sentence(operation["description"])
+                    if operation["summary"] == _made_up_summary(operation["operationId"]):
+                        operation["summary"] = _first_sentence(operation["description"])
                     if path.startswith("/v1/"):
                         operation["security"] = [{bearer.scheme_name: []}]
         return super().openapi()
@@ -64,6 +65,11 @@ def _name_media_type(responses: dict[str, Any]) -> None:
         content = response.get("content", {})
         if content.get("application/json", {}).get("schema") == _PROBLEM:
             response["content"] = {"application/problem+json": content["application/json"]}
+
+
+def _made_up_summary(name: str) -> str:
+    """Return the summary that FastAPI gives to a route of that name which has none of its own."""
+    return name.replace("_", " ").title()
 
 
 def _first_sentence(text: str) -> str:

@@ -8,11 +8,12 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from app.kit.errors import TooManyWaiting
-from app.kit.gate.admission import Room, Ticket, WaitLimits
+from app.kit.gate.admission import Phase, Room, Ticket, WaitLimits
 from app.kit.gate.client_watch import MAX_KEPT_BYTES, ClientWatch
-from app.kit.gate.connection_gate import ConnectionGate
+from app.kit.gate.connection_gate import TURN_S, ConnectionGate
+from tests.slowness import SLOWNESS
 
-PATIENCE_S = 20
+PATIENCE_S = 20 * SLOWNESS
 CHAT = UUID(int=7)
 
 
@@ -93,6 +94,19 @@ async def test_a_request_cancelled_as_its_turn_comes_passes_it_on(gate: Connecti
         await waiting[0]
     async with asyncio.timeout(PATIENCE_S):
         await waiting[1]
+
+
+async def test_a_turn_that_comes_as_the_time_ends_is_taken(gate: ConnectionGate, first: Ticket) -> None:
+    following = Wire(gate)
+    waiting = asyncio.create_task(following.run())
+    await asyncio.wait([waiting], timeout=TURN_S)
+    async with asyncio.timeout(PATIENCE_S):
+        while not waiting.cancelling():  # noqa: ASYNC110 - its time has just ended, and it has not run since
+            await asyncio.sleep(0)
+        gate.leave(first)
+        await waiting
+    assert following.ticket.phase is Phase.HOLDING
+    assert gate.counts.refusals["timeout"] == 0
 
 
 async def test_a_body_sent_while_the_request_waits_is_kept(gate: ConnectionGate, first: Ticket) -> None:

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import asyncpg
 import pytest
 
-from app.kit.db import Database, DbSession, after_commit, defer
+from app.kit.db import Database, DbSession, after_commit, defer, open_connections
 from app.kit.errors import NotFound, Unavailable
 from tests.conftest import sqlalchemy_url
+from tests.slowness import SLOWNESS
 
-PATIENCE_S = 10
+PATIENCE_S = 10 * SLOWNESS
 NOWHERE = "postgresql+asyncpg://nobody@127.0.0.1:1/nothing"
 
 
@@ -28,7 +29,7 @@ async def own_url(fresh_database_url: str) -> str:
 @pytest.fixture
 async def single(own_url: str) -> AsyncIterator[Database]:
     """A database with one connection: whatever was done to it, the next one gets it."""
-    database = Database(own_url, pool_size=1)
+    database = Database(own_url, pool_size=1, statement_s=3_600)
     yield database
     await database.close()
 
@@ -100,7 +101,7 @@ async def test_a_unit_of_work_cancelled_twice_releases_its_locks(single: Databas
         async with single.unit_of_work() as db_session:
             await db_session.raw.execute("SELECT n FROM numbers FOR UPDATE")
             locked.set()
-            await db_session.raw.execute("SELECT pg_sleep(60)")
+            await db_session.raw.execute("SELECT pg_sleep(3600)")
 
     work = asyncio.create_task(hang())
     await locked.wait()
@@ -120,7 +121,7 @@ async def test_a_cancelled_read_leaves_its_connection_to_the_next(single: Databa
         async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.02), single.raw() as connection:
-                    await connection.execute("SELECT pg_sleep(60)")
+                    await connection.execute("SELECT pg_sleep(3600)")
             async with single.raw() as connection:
                 assert await connection.fetchval("SELECT 1") == 1
 
@@ -245,3 +246,18 @@ async def test_nothing_is_called_after_a_commit_that_did_not_come(single: Databa
     with pytest.raises(NotFound):
         await refuse()
     assert called == []
+
+
+async def test_databases_of_a_process_can_share_their_connections(own_url: str) -> None:
+    connections = open_connections(own_url, pool_size=1)
+    one, other = (Database(own_url, pool_size=1, connections=connections) for _ in range(2))
+    used = []
+    for database in (one, other, one):
+        async with database.raw() as connection:
+            used.append(connection)
+    assert len(set(map(id, used))) == 1
+    await one.close()
+    assert connections.list_idle() == used[:1]
+    await connections.close()
+    assert connections.list_idle() == []
+    assert used[0].is_closed()

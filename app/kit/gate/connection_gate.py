@@ -1,6 +1,6 @@
-"""Lets requests wait for a database connection in memory, in the order of `kit/gate/admission.py`.
+"""Queues requests in memory until they get a database connection, in the order of `kit/gate/admission.py`.
 
-A request that is cancelled, that waits for too long, or whose client disconnects returns its place.
+A request that is cancelled, that waits for too long, or whose client disconnects gives up its place.
 """
 
 import asyncio
@@ -22,7 +22,8 @@ CONNECTION_S: Final = 10.0
 """How long a request that changes no chat waits for a connection."""
 
 SOON_S: Final = 0.05
-"""How long a request waits before its client is watched; watching costs about a tenth of the time of a context."""
+"""How long a request waits before its client is watched. Watching costs about a tenth of the time that a request for a
+context takes."""
 
 _REFUSALS: Final = {
     Reason.CHAT: "Too many requests are waiting to change this chat; try again.",
@@ -63,10 +64,10 @@ class ConnectionGate:
         return self._admission.waiting
 
     async def enter(self, ticket: Ticket) -> None:
-        """Wait until the ticket holds a connection; it holds it until `leave`.
+        """Wait until the ticket holds a connection, which it keeps until `leave`.
 
-        Raises TooManyWaiting, ChatBusy if the turn of the chat does not come in time, Unavailable if no connection
-        becomes free in time, and ClientDisconnect.
+        Raises TooManyWaiting if too many requests wait already, ChatBusy if the turn of the chat does not come in time,
+        Unavailable if no connection becomes free in time, and ClientDisconnect if the client disconnects meanwhile.
         """
         try:
             if self._admission.ask(ticket):
@@ -77,14 +78,14 @@ class ConnectionGate:
         await self._wait(ticket)
 
     def leave(self, ticket: Ticket) -> None:
-        """Return the ticket's connection, or its place in a queue."""
+        """Give up the ticket's connection or place in a queue; wake the requests that get a connection as a result."""
         for granted in self._admission.end(ticket):
             pending = self._pending.get(granted)
             if pending is not None:
                 _set(pending)
 
     async def _is_granted_soon(self, ticket: Ticket) -> bool:
-        """Wait for `SOON_S`; return whether the ticket holds a connection then."""
+        """Wait for a connection, at most `SOON_S`; return whether the ticket holds one."""
         loop = asyncio.get_running_loop()
         granted = self._pending[ticket] = loop.create_future()
         timer = loop.call_later(SOON_S, _set, granted)
@@ -106,8 +107,10 @@ class ConnectionGate:
                     self.counts.refusals["disconnect"] += 1
                     raise ClientDisconnect
         except TimeoutError:
-            self.counts.refusals["timeout"] += 1
             phase = ticket.phase
+            if phase is Phase.HOLDING:  # the connection came just as the time ended
+                return
+            self.counts.refusals["timeout"] += 1
             self.leave(ticket)
             if phase is Phase.TURN:
                 raise ChatBusy("Other requests are changing this chat; try again.") from None

@@ -93,10 +93,10 @@ class ModelServer:
                 raise ModelError(reason, transient=True) from None
 
     async def post(self, body: dict[str, object]) -> tuple[httpx.Response, bytes]:
-        """Return the response and its body.
+        """Return the response, whatever its status, and its body.
 
         Of error responses, only the body of a 400 is read, because it can name a parameter that the server refuses.
-        Raises ModelError if there is no complete response. Its status can be any.
+        Raises ModelError if there is no complete response, or if its body is too long.
         """
         try:
             async with self._http.stream("POST", self._url, json=body) as response:
@@ -152,7 +152,7 @@ def _make_tls() -> ssl.SSLContext:
 def _parse_url(base_url: str) -> httpx.URL:
     try:
         url = httpx.URL(base_url)
-    except httpx.InvalidURL:
+    except (httpx.InvalidURL, ValueError):  # a ValueError for a host that is not valid IDNA
         url = httpx.URL("")
     if url.scheme not in ("http", "https") or not url.host:
         raise ValueError("the model's base URL is not a valid http(s) URL")
