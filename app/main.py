@@ -18,6 +18,7 @@ from app.chats.routes import user_router
 from app.context.routes import router as context_router
 from app.embeddings.configured import make_embedder
 from app.embeddings.metered import meter
+from app.embeddings.time_limit import limit_time
 from app.keys.rate_limiter import RateLimiter
 from app.keys.routes import router as key_router
 from app.keys.service import DatabaseKeyring
@@ -26,6 +27,7 @@ from app.kit.clock import Clock, system_clock
 from app.kit.etags import NoStore
 from app.kit.fast_path import FastPathMiddleware
 from app.kit.gate.client_watch import ClientWatch
+from app.kit.idle_connections import IdleConnections
 from app.kit.settings import Settings, load_settings
 from app.kit.worker_notifier import WorkerNotifier
 from app.layers.layer import Layer
@@ -72,7 +74,7 @@ _PROBLEMS: dict[int | str, dict[str, object]] = {
         413: "The body is larger than 8 MiB, or the imported file larger than `MEMOBOOK_MAX_IMPORT_BYTES`.",
         414: "The URL is longer than 16 KiB.",
         422: "The request is invalid; `errors` lists the invalid parts.",
-        429: "Too many requests, or too many of them are waiting for the chat. Retry after `Retry-After` seconds.",
+        429: "Too many requests, or too many requests of the chat or tenant wait. Retry after `Retry-After` seconds.",
         431: "The request has more than 100 headers, or more than 64 KiB of them.",
         503: "PostgreSQL is unavailable, or the chat stays locked (`chat_busy`). Retry after `Retry-After` seconds.",
     }.items()
@@ -113,9 +115,17 @@ def _make_routes(layers: tuple[Layer, ...]) -> tuple[list[APIRouter], list[BaseR
 
 
 def create_app(
-    settings: Settings | None = None, *, clock: Clock = system_clock, layers: tuple[Layer, ...] = LAYERS
+    settings: Settings | None = None,
+    *,
+    clock: Clock = system_clock,
+    layers: tuple[Layer, ...] = LAYERS,
+    connections: IdleConnections | None = None,
 ) -> FastAPI:
-    """Return the application. It has its own database pool, which its lifespan closes."""
+    """Return the application.
+
+    By default, it opens its own connections to the database, and closes them when its lifespan ends. `connections` are
+    used instead and left open; they have to lead to the database of the settings.
+    """
     settings = settings or load_settings()
     notifier = WorkerNotifier(settings.redis_url)
     embedder = make_embedder(settings)
@@ -129,6 +139,7 @@ def create_app(
         limits=settings.wait_limits,
         statement_s=settings.database_timeout_s,
         with_vectors=embedder is not None,
+        connections=connections,
     )
     routers, routes = _make_routes(layers)
     app = Api(
@@ -157,7 +168,12 @@ def create_app(
     )
     app.state.recall_memory = RecallMemory(clock=clock, redis_url=settings.redis_url)
     app.state.embedder = embedder
-    app.state.embedder_of = lambda tenant: embedder and meter(embedder, database, clock, tenant=tenant, layer="search")
+    app.state.embedder_of = lambda tenant: (
+        embedder
+        and limit_time(
+            meter(embedder, database, clock, tenant=tenant, layer="search"), settings.embeddings_query_timeout_s
+        )
+    )
     app.state.routers = routers
     app.state.import_slots = ImportSlots()
     app.state.database_checks = DatabaseChecks()

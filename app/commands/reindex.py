@@ -1,4 +1,4 @@
-"""memobook reindex: give all texts vectors of the configured embedding model, and use it from then on.
+"""memobook reindex: give the texts of all current lines vectors of the configured model, and use it from then on.
 
 With `--from-markdown`, it brings what a person changed on the pages of a vault into the chat instead.
 """
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from-markdown",
         type=Path,
         metavar="PATH",
-        help="bring changes of the Markdown of a vault, a folder or a zip, into its chat",
+        help="bring changes of the Markdown of a vault (its folder or its zip) into its chat",
     )
     parser.add_argument("--chat-id", metavar="CHAT", help="id of the chat, with --from-markdown")
     parser.add_argument("--dry-run", action="store_true", help="only list the changes, with --from-markdown")
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make the vectors that the configured model lacks, and make it the current one. Another run continues."""
+    """Make the missing vectors of the configured model, and make it the current one. A later run continues this one."""
     if options.from_markdown is not None:
         return _run_from_markdown(options)
     if options.chat_id is not None or options.dry_run:
@@ -77,7 +77,7 @@ async def _reindex(url: str, embedder: TextEmbedder, concurrency: int) -> None:
         for _ in range(2):  # the second time for messages that arrived during the first one, which can take hours
             await reindexer.run()
         await make_current(database, model)
-        # Workers of the former model complete no more work, so after this time nothing is missing.
+        # From now on, workers of the former model complete no work, so after this third run nothing is missing.
         _say_end(
             await reindexer.run(),
             f"From now on, the model is {name}. Restart the API and the workers with these settings. Then run memobook "
@@ -103,7 +103,7 @@ def _reporter() -> Callable[[Counts], None]:
 
 def _say_end(counts: Counts, line: str) -> None:
     if counts.refused:
-        say(f"The model refused requests with {counts.refused:,} texts, which are found by their words only.")
+        say(f"Texts that the model refused, and that are found by their words only: {counts.refused:,}.")
     if counts.deleted:
         say(f"{counts.deleted:,} vectors of former models were deleted.")
     say(line)
@@ -117,7 +117,7 @@ def _run_from_markdown(options: argparse.Namespace) -> int:
     try:
         outcome = asyncio.run(_bring_changes(find_database_url(options.data), ref, path, dry_run=options.dry_run))
     except OSError as error:
-        problem = error.strerror or "must be a file or a folder"  # Python's own error, of a seek
+        problem = error.strerror or "must be a file or a folder"  # a pipe gives an error without `strerror`
         raise SettingsError(f"cannot read {path}: {problem}") from None
     for line in outcome.made if options.dry_run else ():
         say(line)

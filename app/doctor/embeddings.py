@@ -6,14 +6,17 @@ from app.embeddings.configured import make_embedder
 from app.embeddings.service import find_fault
 from app.kit.db import Connection
 from app.kit.llm.answer import ModelError
-from app.kit.settings import Settings
+from app.kit.settings import Settings, SettingsError
 
 _CHECK = "embeddings"
 
 
 async def check_embeddings(connection: Connection, settings: Settings) -> Finding:
-    """Ask the model for a vector, and compare its length with the recorded one."""
-    embedder = make_embedder(settings)
+    """Ask the model for a vector, and compare its name and dimension with those of the recorded model."""
+    try:
+        embedder = make_embedder(settings)
+    except SettingsError as error:
+        return Finding(_CHECK, "fault", f"{error}.", "Install it, or choose another model.")
     if embedder is None:
         return Finding(_CHECK, "note", "No embedding model is configured: texts get no vectors.")
     try:

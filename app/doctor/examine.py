@@ -74,7 +74,7 @@ async def _examine_database(settings: Settings, place: Place, clock: Clock) -> l
         "clock": lambda connection: check_clocks(connection, clock),
         "keys": lambda connection: check_keys(connection, settings, is_public=place.is_public),
         "worker": lambda connection: check_workers(
-            connection, now=clock(), limits=settings.token_limits, late_s=settings.work_late_s
+            connection, now=clock(), limits=settings.holding_limits, late_s=settings.work_late_s
         ),
         "embeddings": lambda connection: check_embeddings(connection, _patient(settings)),
     }

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, Identity, Index, Integer, text
+from sqlalchemy import CheckConstraint, Double, Identity, Index, Integer, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -10,9 +10,10 @@ from app.kit.db import Table
 
 
 class EmbeddingModel(Table):
-    """A model that has vectors, or had some. At most one is current: that with which processes start.
+    """A model that has vectors, or had some. At most one is current: processes start only with this model.
 
-    The others are former models, and the one for which `memobook reindex` makes vectors.
+    The others are former models, and the one for which `memobook reindex` makes vectors. `unrelated_similarity` is the
+    mean cosine of unrelated sentences (`scale.py`), NULL until it is measured.
     """
 
     __tablename__ = "embedding_models"
@@ -28,3 +29,4 @@ class EmbeddingModel(Table):
     dimension: Mapped[int]
     created_at: Mapped[datetime] = mapped_column(TIMESTAMP(timezone=True))
     is_current: Mapped[bool]
+    unrelated_similarity: Mapped[float | None] = mapped_column(Double)

@@ -10,6 +10,7 @@ from typing import Final
 
 from app.embeddings import queries
 from app.embeddings.recorded import RecordedModel
+from app.embeddings.scale import UNRELATED, measure_unrelated
 from app.kit.clock import Clock
 from app.kit.db import Connection, Database
 from app.kit.job_context import TextEmbedder
@@ -21,43 +22,46 @@ log = logging.getLogger(__name__)
 START_S: Final = 5.0
 """How long a start waits for the model."""
 
-_PROBE = "A lighthouse."
+PROBE: Final = "A lighthouse."
+"""A harmless text, sent to find out whether the model answers, and how long its vectors are."""
 
 
 class ModelDiffers(Exception):
     """The stored vectors are of another model, or have another length. The message is one line."""
 
 
-async def get_dimension(embedder: TextEmbedder) -> int:
-    """Return the length of the vectors; ask the model if it is not known yet. Raises ModelError."""
-    if embedder.dimension is not None:
-        return embedder.dimension
-    return len((await embedder.embed([_PROBE])).vectors[0])
-
-
 async def get_current(database: Database, embedder: TextEmbedder, clock: Clock) -> RecordedModel:
     """Return the recorded model, and record `embedder` if there is none.
 
-    Raises ModelDiffers if another model is recorded, and ModelError if the model has to be asked for the length of its
-    vectors and does not answer. It need not be asked after a call of `embed`.
+    If the length of the model's vectors or the similarity of unrelated texts is not known yet, the model is called to
+    find it out. Raises ModelDiffers if another model is recorded, and ModelError if the model is called and does not
+    answer.
     """
     async with database.raw() as connection:
         recorded = await queries.find_current(connection)
-    if recorded is None or recorded.name == embedder.name:
-        dimension = await get_dimension(embedder)
-        if recorded is None:
-            async with database.raw() as connection:
+    is_known = recorded is not None and recorded.unrelated is not None and embedder.dimension is not None
+    if not is_known and (recorded is None or recorded.name == embedder.name):
+        dimension, unrelated = await _measure(embedder)
+        async with database.raw() as connection:
+            if recorded is None:
                 await queries.insert_first(connection, name=embedder.name, dimension=dimension, now=clock())
-                recorded = await queries.find_current(connection)
+            await queries.set_unrelated(connection, embedder.name, dimension, unrelated)
+            recorded = await queries.find_current(connection)
     assert recorded is not None
     if fault := recorded.find_difference(embedder.name, embedder.dimension):
         raise ModelDiffers(fault)
     return recorded
 
 
+async def _measure(embedder: TextEmbedder) -> tuple[int, float]:
+    """Ask the model, and return the length of its vectors and the similarity of unrelated texts. Raises ModelError."""
+    vectors = (await embedder.embed(UNRELATED)).vectors
+    return len(vectors[0]), measure_unrelated(vectors)
+
+
 async def find_fault(connection: Connection, embedder: TextEmbedder) -> str | None:
     """Ask the model for a vector. Return how it differs from the recorded model, or None. Raises ModelError."""
-    await embedder.embed([_PROBE])
+    await embedder.embed([PROBE])
     recorded = await queries.find_current(connection)
     return recorded.find_difference(embedder.name, embedder.dimension) if recorded else None
 
@@ -82,13 +86,17 @@ async def check_at_start(database: Database, embedder: TextEmbedder, clock: Cloc
 async def record_coming(database: Database, embedder: TextEmbedder, clock: Clock) -> tuple[RecordedModel, bool]:
     """Record `embedder`, and return it and whether it is the current model.
 
-    If no model is current, it becomes the current one; otherwise that is up to `make_current`. Raises ModelError.
+    If no model is current, `embedder` becomes the current one; otherwise only `make_current` changes the current model.
+    Raises ModelError.
     """
-    name, dimension = embedder.name, await get_dimension(embedder)
+    name = embedder.name
+    dimension, unrelated = await _measure(embedder)
     async with database.unit_of_work() as db_session:
         connection = db_session.raw
         await queries.insert_first(connection, name=name, dimension=dimension, now=clock())
-        coming = await queries.insert_coming(connection, name=name, dimension=dimension, now=clock())
+        await queries.insert_coming(connection, name=name, dimension=dimension, now=clock())
+        await queries.set_unrelated(connection, name, dimension, unrelated)
+        coming = await queries.get(connection, name, dimension)
         return coming, coming == await queries.find_current(connection)
 
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from app import RELEASE
 from app.kit.auth import Admin, Forbidden, KeyedRoute, Reader, Writer
 from app.kit.deps import Db, Now, Pool
-from app.kit.limits import UNLIMITED, TokenLimits
+from app.kit.limits import TokenLimits
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, encode_cursor
 from app.kit.settings import Settings
 from app.kit.usage import is_at_limit, list_held_tenants, list_usage, list_usage_ever, month_of
@@ -35,9 +35,9 @@ router = APIRouter(tags=["operations"], route_class=KeyedRoute)
 
 
 async def holding_limits(request: Request) -> TokenLimits:
-    """Return the token limits that hold work back. Without any model there are none, because no tokens are used."""
+    """Return the token limits that hold work back (`Settings.holding_limits`)."""
     settings: Settings = request.app.state.settings
-    return settings.token_limits if settings.llm_base_url or settings.embeddings_base_url else UNLIMITED
+    return settings.holding_limits
 
 
 Holding = Annotated[TokenLimits, Depends(holding_limits)]

@@ -37,7 +37,7 @@ class Readiness(BaseModel):
         description="Whether a model is configured. Without one, memories are extractive."
     )
     worker: Literal["ok", "none"] = Field(
-        description="Whether a worker has reported within 30 seconds. Without one, nothing is remembered."
+        description="Whether a worker has reported within 30 seconds. Without one, no memories are made."
     )
     work: Literal["on time", "late"] = Field(
         description="`late`: an item of due work has waited for a worker for longer than `MEMOBOOK_WORK_LATE_S`."
@@ -93,7 +93,8 @@ class WorkOut(BaseModel):
     )
     attempts: int = Field(
         description="The number of attempts, including the running one. An attempt that ended because PostgreSQL was "
-        "unavailable or the chat was locked is not counted. The count begins again when the source changes."
+        "unavailable or the chat was locked is not counted. The count begins again when the item becomes due for a new "
+        "reason, such as an edit."
     )
     error: str | None = Field(description="Why the last attempt failed; null if none has failed.")
     refusals: list[RefusalOut] = Field(

@@ -20,11 +20,11 @@ MOST_NEAREST = 300
 """How many vectors are considered, the nearest ones."""
 
 MOST_DEEP = 20_000
-"""Each of these limits in a deep search.
+"""What replaces each of the three limits above in a deep search.
 
 The index and the vectors belong to the texts of a chat, and not to a line. So it can be that most of what they find is
-deleted, on another line, or not what a search is limited to. A search that has left out messages for one of the limits,
-and then has found fewer than ENOUGH, is repeated as a deep one.
+deleted, on another line, or not what a search is limited to. If a limit made a search leave out messages, and it found
+fewer than ENOUGH, it is repeated as a deep one.
 """
 
 ENOUGH = 100
@@ -112,12 +112,15 @@ def write_messages(where: str, most: int) -> str:
 
 
 SAMPLED = 500
-"""The lowest similarity is that of this many vectors of each chat. To find that of all takes a third of the time."""
+"""The lowest similarity is that of a sample: this many vectors of each chat. To read all of them would be slower."""
 
 NEAREST_COLUMNS = "chat_key, message_id, digest, similarity, lowest"
 
 _MODEL = """(SELECT model_id FROM embedding_models
                 WHERE name = {model} AND dimension = vector_dims({vector}::text::halfvec))"""
+
+_UNRELATED = """SELECT unrelated_similarity FROM embedding_models
+        WHERE name = {model} AND dimension = vector_dims({vector}::text::halfvec)"""
 
 _COMPARED = f"""
         SELECT chat_key, message_id, digest, -(vector <#> (SELECT {{vector}}::text::halfvec))::float8 AS similarity
@@ -217,6 +220,14 @@ def write_text_similarities(chats: str, vector: str, model: str) -> str:
 
     """
     return _TEXT_SIMILARITIES.format(chats=chats, vector=vector, model=model)
+
+
+def write_unrelated(vector: str, model: str) -> str:
+    """Return the query of the cosine of unrelated texts (`embeddings.scale`), NULL if it is not measured yet.
+
+    The parameters are those of `write_nearest`.
+    """
+    return _UNRELATED.format(vector=vector, model=model)
 
 
 def write_similarity(text: str, vector: str, model: str) -> str:

@@ -11,11 +11,11 @@ from app.embeddings.metered import meter
 from app.kit.clock import Clock
 from app.kit.db import Database
 from app.kit.job_context import TextEmbedder
-from app.kit.llm.answer import ModelError
 from app.passages import queries, text_queries
+from app.passages.embedding import embed_texts
 from app.passages.progress import NAME
 from app.passages.queries import Line, Text
-from app.passages.texts import MOST_TEXTS, find_lacking, make_text_vectors, save_text_vectors
+from app.passages.texts import MOST_TEXTS, find_lacking, save_text_vectors
 from app.passages.vectors import Row, make_vectors
 
 _LINES = 1_000
@@ -113,17 +113,13 @@ class Reindexer:
             if not texts:
                 return
             seq = texts[-1].seq
-            try:
-                rows = await make_vectors(embedder, texts, speakers)
-            except ModelError as error:
-                if error.curable:
-                    raise
-                counts.refused += len(texts)
-                continue
+            rows = await make_vectors(embedder, texts, speakers)
+            made = {message_id for message_id, *_ in rows}
+            counts.refused += sum(text.message_id not in made for text in texts if text.text.strip())
             counts.messages += await self._add(line, texts, rows) if rows else 0
 
     async def _make_of_texts(self, line: Line, embedder: TextEmbedder, counts: Counts) -> None:
-        """Make the vectors of the layers' texts, until nothing is missing but what the model refuses."""
+        """Make the vectors of the layers' texts, until only texts that the model refuses have none."""
         refused: set[bytes] = set()
         while True:
             async with self._database.raw() as connection:
@@ -131,7 +127,7 @@ class Reindexer:
             missing = [digest for digest in lacking.missing if digest not in refused][:MOST_TEXTS]
             if not missing:
                 break
-            rows = await make_text_vectors(embedder, {digest: lacking.missing[digest] for digest in missing})
+            rows = await embed_texts(embedder, {digest: lacking.missing[digest] for digest in missing})
             made = {digest for digest, *_ in rows}
             refused |= set(missing) - made
             async with self._database.unit_of_work() as db_session:

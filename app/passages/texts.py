@@ -12,23 +12,21 @@ from datetime import datetime
 
 from app.chats.heads import lock_line, read_head
 from app.embeddings.service import ModelDiffers, get_current
-from app.embeddings.vectors import format_halfvec
 from app.kit.db import Connection, DbSession
-from app.kit.job_context import JobContext, TextEmbedder
-from app.kit.llm.answer import ModelError
+from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, LeftToOthers, Made
 from app.layers.layer import Layer
 from app.passages import text_queries
+from app.passages.embedding import embed_texts
 from app.passages.handlers import GONE, TEXTS, schedule_next
-from app.passages.parts import divide
 from app.passages.text_queries import Line
 
 Row = tuple[bytes, int, str]
 """The digest of a text, the number of the part, and its vector as text."""
 
 MOST_TEXTS = 32
-"""How many texts get vectors at once: a change of the line while the model is asked costs as many."""
+"""How many texts get vectors in one run of a job. If a text is gone when the run ends, its vector is not saved."""
 
 _NO_MODEL = 0  # no model has this id
 
@@ -36,7 +34,7 @@ _statement = ""  # `text_queries.write_texts` of the layers of this process
 
 
 def embed_texts_of(layers: Sequence[Layer]) -> None:
-    """Give the texts of these layers vectors in this process. Called by `app/registry.py`."""
+    """Include the texts of these layers in the jobs of this process. Called by `app/registry.py`."""
     global _statement
     _statement = text_queries.write_texts(layers)
 
@@ -55,9 +53,10 @@ class Lacking:
     gone: frozenset[bytes]
 
     def choose(self) -> dict[bytes, str]:
-        """Return at most MOST_TEXTS missing texts: any, so that texts which the model refuses do not keep others away.
+        """Return at most MOST_TEXTS missing texts, or none while vectors have to be deleted.
 
-        As long as vectors have to be deleted, this returns none: their deletion waits for no model.
+        The choice is random, so that texts which the model refuses do not block the others. Deletions come first, so
+        that they do not wait for the model.
         """
         if self.gone:
             return {}
@@ -76,34 +75,12 @@ async def find_lacking(connection: Connection, line: Line, model_id: int, now: d
     return Lacking(missing, frozenset(await text_queries.list_stored(connection, line[0]) - texts.keys()))
 
 
-async def make_text_vectors(embedder: TextEmbedder, texts: Mapping[bytes, str]) -> list[Row]:
-    """Return the vectors of texts, given by digest; those that the model refuses get none.
-
-    Raises ModelError if the model is unavailable.
-    """
-    parts = [(digest, number, part) for digest, text in texts.items() for number, part in enumerate(divide(text))]
-    if not parts:
-        return []
-    try:
-        made = await embedder.embed([part for _, _, part in parts])
-    except ModelError as error:
-        if error.curable:
-            raise
-        if len(texts) == 1:
-            return []
-        return [row for digest, text in texts.items() for row in await make_text_vectors(embedder, {digest: text})]
-    return [
-        (digest, number, format_halfvec(vector))
-        for (digest, number, _), vector in zip(parts, made.vectors, strict=True)
-    ]
-
-
 async def save_text_vectors(
     connection: Connection, line: Line, model_id: int, rows: Sequence[Row], now: datetime
 ) -> Lacking:
     """Delete the vectors of texts that are gone, and add the rows of those that are still missing.
 
-    The line is locked. Return what was lacking before.
+    The caller has locked the line. Return what was lacking before.
     """
     lacking = await find_lacking(connection, line, model_id, now)
     if lacking.gone:
@@ -119,7 +96,7 @@ class _Next:
 
     Attributes:
         model_id: The model; None if none is configured, so that vectors can only be deleted.
-        texts: The texts by digest; none if vectors have to be deleted before.
+        texts: The texts by digest; none if vectors have to be deleted first.
 
     """
 
@@ -146,7 +123,7 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Ne
 
 async def _draft(ctx: JobContext, _claimed: Claimed, source: _Next) -> list[Row]:
     """Return the vectors of the texts. Raises ModelError."""
-    return await make_text_vectors(ctx.embedder, source.texts) if ctx.embedder is not None else []
+    return await embed_texts(ctx.embedder, source.texts) if ctx.embedder is not None else []
 
 
 async def _is_unchanged(_db_session: DbSession, made: Made[_Next, list[Row]]) -> bool | None:
@@ -155,7 +132,10 @@ async def _is_unchanged(_db_session: DbSession, made: Made[_Next, list[Row]]) ->
 
 
 async def _save(db_session: DbSession, made: Made[_Next, list[Row]]) -> None:
-    """Add and delete vectors, and continue if more texts have none, unless the model refused all of these."""
+    """Add and delete vectors, and schedule the next run if texts without vectors are left.
+
+    No run is scheduled if no model is configured, or if the model refused all texts of this run.
+    """
     head, source = made.head, made.source
     model_id = _NO_MODEL if source.model_id is None else source.model_id
     lacking = await save_text_vectors(db_session.raw, head.line, model_id, made.draft, made.now)
@@ -187,4 +167,4 @@ async def _save_nothing(_db_session: DbSession, _made: Made[list[Line], None]) -
 
 
 COMPARE_ALL = Job(prefix=GONE, read=_read_lines, draft=_schedule_each, save=_save_nothing)
-"""After a chat was erased, schedules the comparison in the other chats that knew what it had taught."""
+"""After a chat was erased, schedules the comparison in the other chats of its user or tenant."""

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from app.chats.characters import word_spoken
 from app.chats.heads import read_head
 from app.embeddings.service import ModelDiffers, get_current
-from app.embeddings.vectors import format_halfvec
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext, TextEmbedder
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, LeftToOthers, Made
 from app.passages import queries
+from app.passages.embedding import embed_texts
 from app.passages.handlers import schedule_next
-from app.passages.parts import divide
 from app.passages.progress import VECTORS, Progress
 from app.passages.queries import Text
 
@@ -23,13 +22,13 @@ Row = tuple[str, bytes, int, str]
 
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """The messages that get vectors: those after `progress`, and those that changed before.
+    """The messages that get vectors: the next ones after `progress`, and earlier ones that have changed since.
 
     Attributes:
         former: The progress as it is stored.
         progress: The same, or the beginning if `former` is the progress of another model.
         texts: The messages.
-        speakers: The names of the speakers of messages without a name, by role.
+        speakers: By role, the name that a message gets if it has none of its own.
         known: (message id, digest) of texts that have a vector already.
 
     """
@@ -46,7 +45,10 @@ class _Next:
 
 
 async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Next | None:
-    """Return the messages without vectors; None if there are none, no model, or the line is gone or not current."""
+    """Return the next messages of the line, and which of their texts have vectors already.
+
+    Return None if there are no such messages, if no model is configured, or if the line is gone or not current.
+    """
     line = claimed.owner.line
     head = await read_head(db_session, *line)
     if head is None or not head.is_current or ctx.embedder is None:
@@ -72,23 +74,16 @@ async def _draft(ctx: JobContext, _claimed: Claimed, source: _Next) -> list[Row]
 
 
 async def make_vectors(embedder: TextEmbedder, texts: Iterable[Text], speakers: Mapping[str, str]) -> list[Row]:
-    """Return the vectors of texts; blank ones get none. Raises ModelError.
+    """Return the vectors of texts; those that are blank or that the model refuses get none. Raises ModelError.
 
-    `speakers` are the names of the speakers of messages without a name, by role.
+    `speakers` has, by role, the name that a message gets if it has none of its own.
     """
-    parts = [
-        (text, number, part)
+    spoken = {
+        (text.message_id, text.digest): word_spoken(text.text, text.role, text.name, speakers)
         for text in texts
         if text.text.strip()
-        for number, part in enumerate(divide(word_spoken(text.text, text.role, text.name, speakers)))
-    ]
-    if not parts:
-        return []
-    made = await embedder.embed([part for _, _, part in parts])
-    return [
-        (text.message_id, text.digest, number, format_halfvec(vector))
-        for (text, number, _), vector in zip(parts, made.vectors, strict=True)
-    ]
+    }
+    return [(*key, number, vector) for key, number, vector in await embed_texts(embedder, spoken)]
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Next, list[Row]]) -> bool | None:

@@ -13,6 +13,7 @@ from app.passages.lookup import (
     write_similarity,
     write_text_similarities,
     write_text_similarity,
+    write_unrelated,
 )
 
 MAX_NEAR = 100
@@ -22,7 +23,7 @@ MAX_NEAR_TEXTS = 50
 """The same for the texts of the layers."""
 
 IS_LISTED = "split_part({text}.source, ':', 1) = ANY ($11::text[])"
-"""Texts of the kinds $11 are all returned, so they take no part in the choice of the likely ones."""
+"""The condition for texts of the kinds $11. All of them are returned, so the choice of the likely texts skips them."""
 
 _LIKELY = """
     WITH {nearest}in_index AS MATERIALIZED ({in_index}
@@ -57,13 +58,14 @@ _OR_FEW_NEAR = f"""
             OR (count(similarity) FILTER (WHERE role IS NOT NULL) < {ENOUGH}
                 AND (SELECT count(*) FROM nearest) >= {MOST_NEAREST})"""  # noqa: S608 - of constants
 
-_NO_SIMILARITY = "NULL::float8 AS similarity, NULL::float8 AS lowest"
-_SIMILARITY = "coalesce(texts.similarity, own.similarity) AS similarity, (SELECT lowest FROM nearest LIMIT 1) AS lowest"
+_NO_SIMILARITY = "NULL::float8 AS similarity, NULL::float8 AS lowest, NULL::float8 AS unrelated"
+_SIMILARITY = """coalesce(texts.similarity, own.similarity) AS similarity,
+        (SELECT lowest FROM nearest LIMIT 1) AS lowest, ({unrelated}) AS unrelated"""
 
 # For the texts that recall remembers: the similarity of each text of the layers, without the text.
 _TEXT_SIMILARITIES = """
     UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, near.similarity,
-        (SELECT lowest FROM nearest LIMIT 1), total.texts, total.is_cut, near.digest
+        NULL, NULL, total.texts, total.is_cut, near.digest
     FROM total CROSS JOIN ({near}) AS near WHERE $15::boolean"""
 
 
@@ -73,7 +75,8 @@ class Places(NamedTuple):
     Attributes:
         patterns: The substrings that are compared with the texts.
         keys: The keys in the index of words.
-        deep: Whether the search is a deep one. With vectors, the vector and its model follow.
+        deep: Whether the search is a deep one (`passages.lookup.MOST_DEEP`). With vectors, the next two parameters are
+            the vector and its model.
         with_vectors: Whether vectors are compared.
 
     """
@@ -90,9 +93,9 @@ class Places(NamedTuple):
 
 
 def write_near(text: str, chat_key: str, condition: str, places: Places) -> tuple[str, str]:
-    """Return the column with the similarity of the layers' texts `text`, and the join that it needs.
+    """Return the SQL of the column with the similarity of the layers' texts, and of the join that the column needs.
 
-    It is looked up for the texts for which `condition` is true.
+    `text` is the alias of the texts. The similarity is looked up only for texts for which `condition` is true.
     """
     if not (given := places.given):
         return "NULL::float8 AS similarity", ""
@@ -103,9 +106,10 @@ def write_near(text: str, chat_key: str, condition: str, places: Places) -> tupl
 def write_likely(
     texts: str, places: Places, most: int, *, which: str, most_in_index: int, more: str = "", listed: bool = False
 ) -> str:
-    """Return the statement of the texts that are ranked.
+    """Return the SQL statement that reads the texts to be ranked.
 
-    The similarity of a message that was found by its words is looked up, because it need not be among the nearest.
+    It looks up the similarity of each message that was found by its words, because the message need not be among the
+    nearest ones.
 
     Args:
         texts: The query of all texts that a search compares. Besides the fields of `Document`, it has the columns
@@ -115,7 +119,7 @@ def write_likely(
         most: How many texts are chosen by their words.
         which: A condition on rows `c` of `chats`: the lines that are searched.
         most_in_index: How many messages of each chat the index finds at most.
-        more: Further columns of `texts` to return, after a comma.
+        more: Further columns to return, as SQL that begins with a comma.
         listed: Whether all texts of some kinds are returned (`IS_LISTED`), and with vectors also the similarities
             of the layers' texts, by digest.
 
@@ -136,7 +140,7 @@ def write_likely(
         most=most,
         more=more,
         nearest=f"nearest ({NEAREST_COLUMNS}) AS MATERIALIZED ({nearest}), " if given else "",
-        similarity=_SIMILARITY if given else _NO_SIMILARITY,
+        similarity=_SIMILARITY.format(unrelated=write_unrelated(*given)) if given else _NO_SIMILARITY,
         own=own,
         hashed=WITH_HASH_TABLE,
         or_near="".join(

@@ -35,7 +35,11 @@ MAX_SOURCES = 50
 """A result names at most this many messages that it comes from; only a fact names all that taught it."""
 
 MOST_RANKED_CHARS = 2_000_000
-"""Together, texts with more characters than this are compared only up to a part of it each, at least 6,000."""
+"""The most characters that are compared with a query, in all texts together.
+
+Each text gets an equal share. With 100 texts or fewer, its first 20,000 characters are compared; with more texts,
+fewer.
+"""
 
 MAX_WIDE_MEMORIES = 1_000
 """Of the memories of a user's own scope, at most this many are searched, the strongest."""
@@ -61,9 +65,17 @@ class _Found(NamedTuple):
         return str(self.row["source"]).partition(":")[2]
 
     @property
+    def first_seq(self) -> int:
+        """The seq of the first message that it is about, or of the message that it follows; 0 if there is none."""
+        return int(self.row["first_seq"] or self.row["last_seq"])
+
+    @property
     def ranges(self) -> Collection[tuple[int, int]]:
-        """The messages that it comes from, as ranges of seqs: of a memory, the first and the last that taught it."""
-        first, last = self.row["first_seq"], self.row["last_seq"]
+        """The ranges of seqs of the messages that it is about; for a memory only the first and the last of them.
+
+        For a text about no message, the message that it follows.
+        """
+        first, last = self.first_seq, self.row["last_seq"]
         return dict.fromkeys([(first, first), (last, last)]) if self.kind == "memory" else [(first, last)]
 
     @property
@@ -109,7 +121,7 @@ async def search_user(
     *,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return what is known about a query in a user's chats that have `search.across_chats`, and of the user.
+    """Return what is known about a query in a user's chats that have `search.across_chats`, and in the user's scope.
 
     The answer is a `SearchOut`.
     """
@@ -217,14 +229,16 @@ def _word(row: Row, speakers_of: Callable[[str, str | None], Mapping[str, str]])
 async def _list_sources(db_session: DbSession, found: Sequence[_Found]) -> list[Sources]:
     """Return the sources of each result, and when its last message was sent.
 
-    A memory names the first and the last message that taught it, a fact all messages that taught it.
+    A memory names the first and the last message that taught it, a fact all messages that taught it. A text about no
+    message names none, and has the time of the message that it follows.
     """
     ranges = [(at, *one.line, first, last) for at, one in enumerate(found) for first, last in one.ranges]
     listed = await queries.list_sources(db_session.raw, [of for _, *of in ranges], MAX_SOURCES) if ranges else []
     messages: dict[int, list[str]] = {}
     sent_at: dict[int, datetime | None] = {}
     for (at, *_), of_range in zip(ranges, listed, strict=True):
-        messages.setdefault(at, []).extend(of_range.names)
+        if found[at].row["first_seq"]:
+            messages.setdefault(at, []).extend(of_range.names)
         sent_at[at] = of_range.sent_at
     facts: dict[tuple[UUID, UUID], list[UUID]] = {}
     for one in found:
@@ -251,7 +265,7 @@ def _present(found: Sequence[_Found], sources: Sequence[Sources], terms: Sequenc
             "score": one.scored.score,
             "parts": {"vector": 0.0, **one.scored.parts},
             "sources": of.names,
-            "first_seq": one.row["first_seq"] or None,
+            "first_seq": one.first_seq or None,
             "last_seq": one.row["last_seq"] or None,
             "sent_at": of.sent_at,
         }

@@ -17,13 +17,13 @@ class Question(NamedTuple):
         line_id: The line.
         patterns: Substrings of the texts in lower case; a text is found if it contains one of them.
         keys: The keys of the same words in the index of messages.
-        character: The character whose prompt it is, if known.
+        character: The character whose prompt is made, if known.
         now: The service's time.
         before_seq: Only texts about messages before this seq are found; None finds all.
         kinds_left_out: The kinds of sources that are not searched.
         left_out: Sources that are not searched.
-        most_tokens: Longer messages are not searched.
-        kinds_listed: The kinds of sources that are not searched, but returned as a whole.
+        most_tokens: Messages with more tokens are not searched.
+        kinds_listed: The kinds of sources of which all texts are returned, whether or not they match.
         with_similarities: Whether the cosines of the layers' texts are returned, too (`Texts.similarities`).
 
     """
@@ -81,10 +81,11 @@ class Texts(NamedTuple):
 
     Attributes:
         rows: Columns of `Document`, and `role`, `name` and `similarity`. `role` and `name` are those of a message,
-            otherwise None. `similarity` is the cosine, None of a text without a vector. A message that was found by its
-            words and by its meaning has two rows or more.
+            otherwise None. `similarity` is the cosine, None for a text without a vector. A message that was found by
+            its words and by its meaning has two rows or more.
         total: How many texts were searched.
-        lowest: A low cosine of the chat; None without vectors.
+        lowest: The lowest cosine in a sample of the chat's messages; None without vectors.
+        unrelated: The cosine of unrelated texts (`embeddings.scale`); None without vectors, or if it is not measured.
         similarities: The cosines of the layers' texts by digest (`passages.lookup`), if the question asks for them.
 
     """
@@ -92,6 +93,7 @@ class Texts(NamedTuple):
     rows: Sequence[Mapping[str, Any]]
     total: int = 0
     lowest: float | None = None
+    unrelated: float | None = None
     similarities: Mapping[bytes, float] = {}
 
 
@@ -100,9 +102,9 @@ async def list_candidates(
 ) -> Texts:
     """Return the texts that may answer a question.
 
-    These are at most MAX_CANDIDATES texts that contain a pattern, and all texts of the question's `kinds_listed`; with
-    the query's vector also at most MAX_NEAR messages and MAX_NEAR_TEXTS texts of layers with a similar meaning.
-    `meaning` is given if the statement is one with vectors.
+    These are at most MAX_CANDIDATES texts that contain a pattern or have one of the keys, and all texts of the
+    question's `kinds_listed`; with the query's vector also at most MAX_NEAR messages and MAX_NEAR_TEXTS texts of layers
+    with a similar meaning. `meaning` is given if the statement is one with vectors.
     """
     given = (
         question.chat_key,
@@ -123,7 +125,11 @@ async def list_candidates(
 async def look_up_in_chat(
     connection: Connection, statement: str, line: tuple[UUID, UUID], wanted: Wanted, meaning: QueryVector | None = None
 ) -> Texts:
-    """Return at most MAX_LOOKED_UP texts of a line: what `list_candidates` returns, with their chat."""
+    """Return the texts of a line that may answer a person's search, each with the columns of its chat.
+
+    These are at most MAX_LOOKED_UP texts that are found by their words; with `meaning` also at most MAX_NEAR messages
+    and MAX_NEAR_TEXTS texts of layers with a similar meaning.
+    """
     chat_key, line_id = line
     given = (chat_key, *wanted[2:], wanted.patterns, line_id, wanted.keys)
     return await _search(connection, statement, given, meaning or ())
@@ -144,7 +150,7 @@ async def _search(connection: Connection, statement: str, given: Sequence[Any], 
     first = rows[0]
     found = [row for row in rows if row["source"] is not None]
     similarities = {row["near_digest"]: row["similarity"] for row in rows if row.get("near_digest") is not None}
-    return Texts(found, first["texts"], first["lowest"], similarities)
+    return Texts(found, first["texts"], first["lowest"], first["unrelated"], similarities)
 
 
 class Sources(NamedTuple):
@@ -152,7 +158,8 @@ class Sources(NamedTuple):
 
     Attributes:
         names: Each as `message:<id>`, in their order.
-        sent_at: When the last one was sent; None if it is deleted, or if the text is about no message.
+        sent_at: When the last one was sent, or the message that a text about no message follows; None if that message
+            is deleted, or if there is none.
 
     """
 

@@ -30,26 +30,26 @@ class SearchIn(RequestModel):
     )
     after: UtcDatetime | None = Field(
         None,
-        description="Only messages that were sent after this time, and texts whose newest message was. This leaves out "
-        "all facts, texts that belong to no message of the chat, such as memories that a person wrote, and texts whose "
-        "newest message is deleted.",
+        description="Only messages that were sent after this time, and texts whose newest message was sent after it. "
+        "This leaves out all facts, texts that belong to no message of the chat, such as memories that a person wrote, "
+        "and texts whose newest message is deleted.",
     )
     before: UtcDatetime | None = Field(
         None,
-        description="Only messages that were sent before this time, and texts whose newest message was. This leaves "
-        "out the same texts as `after`.",
+        description="Only messages that were sent before this time, and texts whose newest message was sent before it. "
+        "This leaves out the same texts as `after`.",
     )
     character: Name | None = Field(
         None,
-        description="Only messages of this character, its diary, and what its prompt could contain. By default the "
-        "messages of all speakers, and what the prompt of any character could contain.",
+        description="Only messages of this character, its diary, and those memories, memos and other texts that its "
+        "prompt may contain. By default the messages of all speakers, and what any character's prompt may contain.",
     )
 
 
 class ChatSearchIn(SearchIn):
     """A search in a chat."""
 
-    scene: UUID | None = Field(None, description="Only what is about messages of this closed scene: its id.")
+    scene: UUID | None = Field(None, description="The id of a closed scene: only what is about its messages is found.")
     line: UUID | None = Field(None, description="The line to search; by default the current one.")
 
 
@@ -58,9 +58,9 @@ class Parts(BaseModel):
 
     vector: float = Field(description="How similar the meaning of the text is: at most 0.5, and 0 in the mode `text`.")
     text: float = Field(
-        description="The words of the query, and similar words: 1 for the result with the best words. In the mode "
-        "`hybrid` at most 0.5 for a text with a vector; one that has none yet gets up to 1, depending on how much of "
-        "the query it has."
+        description="How well the words match those of the query. In the mode `text`, the best match gets 1. In the "
+        "mode `hybrid`, a text with a vector gets at most 0.5. A text that has no vector yet gets at most 1, depending "
+        "on how many words of the query it has."
     )
     importance: float = Field(description="What the importance adds, at most 0.05.")
     recency: float = Field(description="What its position in the chat adds: 0.03 at the end, less before.")
@@ -72,9 +72,9 @@ class Parts(BaseModel):
 class HitOut(BaseModel):
     """A search result."""
 
-    kind: Kind = Field(description="What it is.")
+    kind: Kind = Field(description="The kind of the text.")
     id: str = Field(
-        description="Its id; of a summary or a running recap, its version; of a scene's recap, the scene's."
+        description="Its id; of a summary or a running recap, its version; of a scene's recap, the id of the scene."
     )
     chat_id: str | None = Field(description="The chat in which it was found; null for what is known of the user alone.")
     text: str = Field(description="The whole text; of a fact, its key and its value.")
@@ -87,11 +87,14 @@ class HitOut(BaseModel):
     sources: Sequence[str] = Field(
         description="The messages it comes from (`message:<id>`), oldest first; of a memory, the first and the last "
         "one; of a fact, all that taught it; of any other text, at most the newest 50 of them. Empty "
-        "if it comes from no message of the chat."
+        "if it comes from no message of the chat, like a memo or a diary entry that a person wrote."
     )
-    first_seq: int | None = Field(description="The seq of the first message that it is about; null if there is none.")
+    first_seq: int | None = Field(
+        description="The seq of the first message that it is about. A memo or diary entry that is about no message has "
+        "the seq of the message before it. Null if there is none."
+    )
     last_seq: int | None = Field(description="The seq of the last message that it is about, likewise.")
-    sent_at: datetime | None = Field(description="When that last message was sent.")
+    sent_at: datetime | None = Field(description="When the message at `last_seq` was sent; null if it is deleted.")
 
 
 class SearchOut(BaseModel):
@@ -99,7 +102,7 @@ class SearchOut(BaseModel):
 
     mode: Literal["hybrid", "text"] = Field(
         description="`hybrid`: words and meaning were compared. `text`: only words were "
-        "compared, because no embedding model is configured, or it did not answer within 300 ms."
+        "compared, because no embedding model is configured, or it did not answer in time (by default, within 300 ms)."
     )
     hits: list[HitOut] = Field(
         description="The results, best first. Fewer than the limit if their texts would exceed 4 MiB."

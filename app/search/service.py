@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from app.chats.characters import word_spoken
+from app.embeddings.scale import scale_similarity
 from app.kit.db import Connection
 from app.layers.documents import Document
 from app.layers.layer import Layer
@@ -21,11 +22,11 @@ from app.search.ranking import Candidate, Scored, find_similarities, rank
 from app.search.statements import MAX_MESSAGE_TOKENS, Statements, write_search
 
 MOST_CHARS_INLINE = 8_000
-"""More text than this is ranked in a thread: it would hold up other requests for some milliseconds."""
+"""More text than this is ranked in a thread, because it would block the event loop for some milliseconds."""
 
 _statements: dict[bool, Statements] = {}  # of the layers that this process searches; those of True compare vectors
 _kinds_remembered: list[str] = []  # the kinds of texts of these layers that recall remembers
-_names_of_changes: list[str] = []  # with which these texts change
+_names_of_changes: list[str] = []  # names of the changes of a line that may change these texts
 
 
 class Searched(NamedTuple):
@@ -35,8 +36,8 @@ class Searched(NamedTuple):
         chat_key: The chat's key.
         line_id: The line.
         head_seq: The newest seq, or that of the message before `before_seq`.
-        character: The character whose prompt it is, if known.
-        speakers: The names of the speakers of messages without a name, by role.
+        character: The character whose prompt is made, if known.
+        speakers: By role, the name that a message gets if it has none of its own.
         before_seq: Only what was known before this message is found; None finds all.
         only_chat: Whether only what the chat itself knows is found, and nothing of wider scopes.
 
@@ -56,7 +57,7 @@ class Searched(NamedTuple):
 
 
 def search_layers(layers: Sequence[Layer]) -> None:
-    """Search the texts of these layers in this process. Called by `app/registry.py`."""
+    """Include the texts of these layers in the searches of this process. Called by `app/registry.py`."""
     _statements.update(
         {with_vectors: write_search(layers, with_vectors=with_vectors) for with_vectors in (False, True)}
     )
@@ -113,7 +114,8 @@ async def find(
 
     With `meaning`, texts with a similar meaning are returned, too. Messages of the history are not searched.
     `kinds_left_out` and `left_out` are kinds and sources that are not searched either, nor are messages with more than
-    `most_tokens`. With `viewed`, texts that change rarely are remembered.
+    `most_tokens`. With `viewed`, the texts of layers that change rarely are kept in this process (`known.py`), and are
+    not read again as long as they are valid.
     """
     known = find_remembered(viewed, now) if viewed is not None else None
     question = Question(
@@ -187,8 +189,14 @@ def _rank(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
         source: Document(source, text, row["first_seq"], row["last_seq"], row["category"])
         for source, (row, text) in texts.items()
     }
-    return [_hit(documents[one.source], one) for one in ranked]
+    cosines = {one.source: one.similarity for one in candidates}
+    unrelated = found.texts.unrelated
+    return [_hit(documents[one.source], one, _scale(cosines[one.source], unrelated)) for one in ranked]
 
 
-def _hit(of: Document, scored: Scored) -> Hit:
-    return Hit(of.source, of.text, of.category, of.first_seq, of.last_seq, scored.score, scored.parts)
+def _scale(cosine: float | None, unrelated: float | None) -> float | None:
+    return None if cosine is None or unrelated is None else scale_similarity(cosine, unrelated)
+
+
+def _hit(of: Document, scored: Scored, relatedness: float | None) -> Hit:
+    return Hit(of.source, of.text, of.category, of.first_seq, of.last_seq, scored.score, scored.parts, relatedness)

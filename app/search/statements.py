@@ -1,4 +1,4 @@
-"""The SQL statement of a search: the texts of the layers, and messages, that may contain a word."""
+"""The SQL statement of a search: the texts of the layers, and messages, that may contain a word of the query."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from app.passages.lookup import (
 from app.search.likely import IS_LISTED, Places, write_likely, write_near
 
 MAX_MESSAGES = 1_000
-"""How many messages that are not in the index of words recall reads at most, the newest ones."""
+"""Recall reads at most this many messages that are not in the index of words: the newest ones."""
 
 MAX_MESSAGES_LOOKED_UP = 10_000
 """The same for a person's search."""
@@ -29,7 +29,7 @@ MAX_MESSAGE_TOKENS = 2_000
 """Longer messages are not recalled."""
 
 MAX_CANDIDATES = 150
-"""How many texts are ranked: those with the most and the rarest words of the query."""
+"""How many texts are ranked because of their words: those with the most and the rarest words of the query."""
 
 MAX_LOOKED_UP = 300
 """The same for a person's search, which answers with up to 100 results."""
@@ -50,9 +50,10 @@ _MESSAGES = """
         m.importance::float8, m.role, m.name, m.digest, m.likelihood, {similarity}
     FROM ({messages}) AS m"""
 
-# The texts of layers are compared with the patterns, and the messages that are not in the index. A message that was
-# found by the index or by its meaning is not: if it has a word but is not in the index of words, it is among the texts
-# a second time. Letters outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
+# The patterns of the query are compared with the texts of layers, and with messages outside the index, but not with
+# rows that come from the index or from the vectors. A message outside the index that was found by its vector has two
+# rows: the one that does not come from the vectors is compared. Letters outside ASCII are folded as `words.fold` folds
+# the query, as far as SQL can.
 _LOWERED = """' ' || CASE
         WHEN {text}.role IS NULL OR ({text}.likelihood IS NULL AND {text}.similarity IS NULL) THEN CASE
             WHEN octet_length({text}.text) = length({text}.text) THEN lower({text}.text)
@@ -90,7 +91,8 @@ _EVERYWHERE = """
         CROSS JOIN LATERAL ({messages}) AS d ({columns}, role, name, digest, likelihood, similarity)
         WHERE {which} AND ($4::text[] IS NULL OR 'message' = ANY ($4))
     ) AS f
-    WHERE ($5::int IS NULL OR f.first_seq >= $5) AND ($6::int IS NULL OR f.last_seq <= $6)
+    WHERE ($5::int IS NULL OR coalesce(nullif(f.first_seq, 0), f.last_seq) >= $5)
+        AND ($6::int IS NULL OR f.last_seq <= $6)
         AND (($7::timestamptz IS NULL AND $8::timestamptz IS NULL) OR EXISTS (
             SELECT FROM messages m WHERE m.chat_key = f.chat_key AND m.line_id = f.line_id AND m.seq = f.last_seq
                 AND m.deleted_at IS NULL AND ($7 IS NULL OR m.sent_at > $7) AND ($8 IS NULL OR m.sent_at < $8)
@@ -130,9 +132,10 @@ class Statements(NamedTuple):
 def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
     """Return the statements of searches over the texts of these layers, and over messages.
 
-    The parameter after the keys says whether the search is a deep one (`passages.lookup.MOST_DEEP`). With vectors, two
-    parameters follow, a vector and its model, and texts with a similar meaning are found, too. `recall` then has one
-    more, which says whether the similarities of the layers' texts are returned as well.
+    After the parameters that say what is searched, one parameter says whether the search is a deep one
+    (`passages.lookup.MOST_DEEP`). With vectors, two parameters follow, a vector and its model, and texts with a similar
+    meaning are found, too. `recall` then has one more, which says whether the similarities of the layers' texts are
+    returned as well.
     """
     recall = _write_recall(write_documents(layers, _is_recalled) or _NO_DOCUMENTS, with_vectors=with_vectors)
     everywhere = write_documents(layers, _is_looked_up) or _NO_DOCUMENTS
@@ -146,7 +149,7 @@ def _is_recalled(kinds: str) -> str:
 
 
 def _is_looked_up(kinds: str) -> str:
-    """Return the condition for the texts of a layer; people know both kinds of scenes' texts as `recap`."""
+    """Return the condition for the texts of a layer; for people, all recaps are of the kind `recap`."""
     return f"($4::text[] IS NULL OR {kinds} && $4)"
 
 

@@ -15,6 +15,7 @@ from app.doctor.finding import Finding
 from app.kit import workers
 from app.kit.clock import SteppedClock, system_clock
 from app.kit.settings import Settings
+from app.kit.usage import ModelCall, count_call
 from app.local.address import free_port
 from app.local.running import Urls
 from app.main import create_app
@@ -256,6 +257,9 @@ async def test_a_silent_worker_and_late_work_are_faults(
     late = (await findings(fresh_database_url))["worker"]
     assert late.state == "fault"
     assert "3600 seconds" in late.message
+    await count_call(raw, ModelCall("default", "memos", system_clock(), False, 100, 0, 1))
+    over = await findings(fresh_database_url, tenant_monthly_tokens=1)
+    assert over["worker"] == late, "without a model, no limit holds work back"
     await raw.execute("UPDATE work SET failed_at = now()")
     failed = (await findings(fresh_database_url))["worker"]
     assert (failed.state, failed.message) == ("note", "Workers: 1. Work that has failed for good: 1.")

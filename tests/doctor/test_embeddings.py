@@ -1,13 +1,16 @@
 """What `memobook doctor` finds about the model that turns texts into vectors."""
 
+from pathlib import Path
+
 import pytest
 
 from app.embeddings.client import EmbeddingClient
+from app.embeddings.configured import LOCAL_MODULE, LOCAL_PACKAGE
 from app.embeddings.service import get_current
 from app.kit.clock import system_clock
 from app.kit.db import Database
 from tests.conftest import sqlalchemy_url
-from tests.doctor.test_doctor import assert_fault, findings
+from tests.doctor.test_doctor import CHECKS, assert_fault, findings
 from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.scripted_model import HANG_UP, Reply, refuses
 
@@ -58,3 +61,15 @@ async def test_a_model_that_hangs_is_found_in_time(fresh_database_url: str) -> N
             fresh_database_url, embeddings_base_url=server.base_url, embeddings_model="tiny", embeddings_timeout_s=0.3
         )
     assert_fault(found["embeddings"], "tiny: the model did not answer within 0.3 s.", "MEMOBOOK_EMBEDDINGS_TIMEOUT_S")
+
+
+async def test_a_local_model_without_weights_is_a_fault(
+    fresh_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / LOCAL_MODULE).mkdir()
+    (tmp_path / LOCAL_MODULE / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)  # found before the package that has the weights
+    found = await findings(fresh_database_url, embeddings_base_url="local")
+    assert found["embeddings"].state == "fault"
+    assert LOCAL_PACKAGE in found["embeddings"].message
+    assert list(found) == CHECKS

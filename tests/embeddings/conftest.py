@@ -7,6 +7,7 @@ from app.embeddings.client import EmbeddingClient
 from app.kit.db import Database
 from tests.conftest import sqlalchemy_url
 from tests.scripted_embeddings import ScriptedEmbeddings
+from tests.slowness import SLOWNESS
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ async def server() -> AsyncIterator[ScriptedEmbeddings]:
 async def client(server: ScriptedEmbeddings) -> AsyncIterator[EmbeddingClient]:
     """A client that sends at most four texts at once, and asks once."""
     async with contextlib.aclosing(
-        EmbeddingClient(server.base_url, "tiny", timeout_s=5, batch_size=4, max_attempts=1)
+        EmbeddingClient(server.base_url, "tiny", timeout_s=5 * SLOWNESS, batch_size=4, max_attempts=1)
     ) as opened:
         yield opened
 

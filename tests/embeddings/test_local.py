@@ -13,6 +13,7 @@ from importlib.util import find_spec
 import pytest
 
 from app.embeddings.configured import make_embedder
+from app.embeddings.scale import UNRELATED, measure_unrelated
 from app.embeddings.service import check_at_start
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -129,3 +130,11 @@ async def test_it_is_recorded_like_any_other(
     async with fresh_database.raw() as connection:
         rows = await connection.fetch("SELECT name, dimension FROM embedding_models WHERE is_current")
     assert [tuple(row) for row in rows] == [("all-MiniLM-L6-v2", 384)]
+
+
+async def test_the_sentences_of_the_scale_are_unrelated() -> None:
+    from app.embeddings.local import LocalEmbedder  # noqa: PLC0415 - as above
+
+    embedder = LocalEmbedder()
+    assert measure_unrelated((await embedder.embed(UNRELATED)).vectors) == pytest.approx(0.046, abs=0.002)
+    await embedder.aclose()

@@ -7,25 +7,41 @@ import pytest
 
 from app.embeddings.client import EmbeddingClient
 from app.embeddings.recorded import RecordedModel
+from app.embeddings.scale import UNRELATED, measure_unrelated
 from app.embeddings.service import ModelDiffers, check_at_start, get_current, make_current, record_coming
+from app.embeddings.vectors import normalise
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.settings import SettingsError
-from tests.scripted_embeddings import ScriptedEmbeddings
+from tests.scripted_embeddings import ScriptedEmbeddings, hash_words
 from tests.scripted_model import refuses
+from tests.slowness import SLOWNESS
 
 
 def other_client(server: ScriptedEmbeddings, name: str = "other", dimension: int | None = None) -> EmbeddingClient:
-    return EmbeddingClient(server.base_url, name, dimension=dimension, timeout_s=5, max_attempts=1)
+    return EmbeddingClient(server.base_url, name, dimension=dimension, timeout_s=5 * SLOWNESS, max_attempts=1)
 
 
 async def test_the_first_model_is_recorded(
     fresh_database: Database, client: EmbeddingClient, server: ScriptedEmbeddings, clock: SteppedClock
 ) -> None:
     recorded = await get_current(fresh_database, client, clock)
+    vectors = [hash_words(text, 64) for text in UNRELATED]
+    unrelated = measure_unrelated([normalise(vector) for vector in vectors])
     assert (recorded.name, recorded.dimension) == ("tiny", 64)
+    assert recorded.unrelated == pytest.approx(unrelated)
+    asked = len(server.calls)
     assert await get_current(fresh_database, client, clock) == recorded
-    assert len(server.calls) == 1  # its dimension is known since
+    assert len(server.calls) == asked, "all that was asked is known"
+
+
+async def test_what_a_former_version_did_not_measure_is_measured(
+    fresh_database: Database, client: EmbeddingClient, clock: SteppedClock
+) -> None:
+    recorded = await get_current(fresh_database, client, clock)
+    async with fresh_database.raw() as connection:
+        await connection.execute("UPDATE embedding_models SET unrelated_similarity = NULL")
+    assert await get_current(fresh_database, client, clock) == recorded
 
 
 async def test_processes_that_start_together_record_one_model(
@@ -97,7 +113,8 @@ async def test_a_reindex_makes_the_configured_model_current(
     first = await get_current(fresh_database, client, clock)
     other = other_client(server, dimension=16)
     second, is_current = await record_coming(fresh_database, other, clock)
-    assert (second, is_current) == (RecordedModel(second.model_id, "other", 16), False)
+    assert (second, is_current) == (RecordedModel(second.model_id, "other", 16, second.unrelated), False)
+    assert second.unrelated not in {None, first.unrelated}
     assert await record_coming(fresh_database, other, clock) == (second, False)
     with pytest.raises(ModelDiffers):
         await get_current(fresh_database, other, clock)

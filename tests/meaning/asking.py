@@ -2,10 +2,11 @@
 
 import httpx
 
+from app.embeddings.scale import UNRELATED
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from tests.scripted_embeddings import embeds
-from tests.scripted_model import Reply, Request
+from tests.scripted_model import Reply, Request, refuses
 from tests.search.finding import message
 from tests.talk import Json, ok
 
@@ -16,12 +17,21 @@ SUBJECTS = (("ship", "vessel", "ferry"), ("cat", "kitten", "purrs"), ("bread", "
 
 
 def mean(request: Request) -> Reply:
-    """A vector with the share of each subject, and of all other words."""
+    """A vector with the share of each subject, and of all other words; sentences of the scale have other subjects."""
     vectors = []
     for text in request["input"]:
+        if text in UNRELATED:
+            axis = UNRELATED.index(text) % 4
+            vectors.append([float(axis == at) for at in range(4)])
+            continue
         shares = [float(sum(word in text.lower() for word in words)) for words in SUBJECTS]
         vectors.append([*shares, 0.2])
     return embeds(vectors, tokens=1)
+
+
+def refuse_bombs(request: Request) -> Reply:
+    """What `mean` answers, unless a text is about a bomb."""
+    return refuses(400) if any("bomb" in text for text in request["input"]) else mean(request)
 
 
 def rest(first: int, last: int) -> list[Json]:

@@ -21,6 +21,7 @@ from tests.facts.asking import begin
 from tests.meaning.asking import mean, rest
 from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.search.finding import message
+from tests.slowness import SLOWNESS
 from tests.talk import append
 
 
@@ -48,6 +49,7 @@ async def api(
             settle_s=SETTLE_S,
             embeddings_base_url=model.base_url,
             embeddings_model="scripted",
+            embeddings_query_timeout_s=min(2 * SLOWNESS, 10),
             _env_file=None,
         ),
         clock=clock,

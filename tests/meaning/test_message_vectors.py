@@ -7,9 +7,11 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from tests.background import settle
+from tests.book import due_rows
 from tests.facts.asking import begin
-from tests.meaning.asking import CHAT, count_vectors, find_best, rest, search
+from tests.meaning.asking import CHAT, count_vectors, find_best, mean, refuse_bombs, rest, search
 from tests.scripted_embeddings import ScriptedEmbeddings
+from tests.scripted_model import refuses
 from tests.search.finding import message
 from tests.talk import Json, add_swipe, append, context, cut_off, edit, ok, select_swipe, soft_delete
 
@@ -204,3 +206,42 @@ async def test_a_chat_that_returns_in_a_vault_gets_vectors(
     await settle(dispatcher, clock)
     found = ok(await api.post("/v1/chats/d/memories/search", json={"query": "Did the ferry go?"}), 200)
     assert (found["mode"], found["hits"][0]["id"]) == ("hybrid", "m1")
+
+
+@pytest.mark.usefixtures("story")
+async def test_a_refused_message_keeps_no_other_from_its_vector(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+    model: ScriptedEmbeddings,
+) -> None:
+    model.otherwise = refuse_bombs
+    await append(api, [*rest(8, 10), message(11, "A bomb."), message(12, "The loaf is warm."), *rest(13, 15)])
+    await settle(dispatcher, clock)
+    assert await count_vectors(database, tenant) == 14
+    assert await find_best(api, "bread") == "m12"
+    assert await due_rows(database, tenant) == []
+    await append(api, rest(16, 16))
+    await settle(dispatcher, clock)
+    assert await count_vectors(database, tenant) == 15
+
+
+@pytest.mark.usefixtures("story")
+async def test_a_model_that_refuses_every_text_is_an_error(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+    model: ScriptedEmbeddings,
+) -> None:
+    model.otherwise = lambda _: refuses(400)
+    await append(api, rest(8, 8))
+    await settle(dispatcher, clock)
+    (row,) = await due_rows(database, tenant)
+    assert row["error"] == "the model server refuses the request (400)"
+    model.otherwise = mean
+    await settle(dispatcher, clock)
+    assert await count_vectors(database, tenant) == 8

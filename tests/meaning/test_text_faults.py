@@ -13,18 +13,14 @@ from app.passages.texts import MOST_TEXTS
 from app.registry import LAYERS
 from tests.background import settle
 from tests.facts.asking import begin, set_fact
-from tests.meaning.asking import CHAT, mean, rest
+from tests.meaning.asking import CHAT, refuse_bombs, rest
 from tests.meaning.test_text_vectors import CAT, FERRY, count_texts, list_found
 from tests.memories.asking import Learner, delete, write
 from tests.scripted_embeddings import ScriptedEmbeddings
-from tests.scripted_model import Reply, Request, refuses
+from tests.scripted_model import refuses
 from tests.talk import append, ok
 
 USER = "/v1/users/mira"
-
-
-def refuse_bombs(request: Request) -> Reply:
-    return refuses(400) if any("bomb" in text for text in request["input"]) else mean(request)
 
 
 @pytest.fixture

@@ -87,6 +87,15 @@ async def test_recall_finds_a_memory_by_its_meaning(api: httpx.AsyncClient) -> N
 
 
 @pytest.mark.usefixtures("story")
+async def test_a_memory_about_something_else_is_not_recalled(api: httpx.AsyncClient) -> None:
+    (first, *_) = (await search(api, "Fresh bread?", kinds=["memory"]))["hits"]
+    assert first["parts"]["vector"] == pytest.approx(0.5), "it is the most similar one"
+    for _ in range(2):  # the second time from the process's memory of texts
+        assert await list_recalled(api, "Fresh bread?") == []
+    assert len(await list_recalled(api, "A ship with bread?")) == 1
+
+
+@pytest.mark.usefixtures("story")
 async def test_remembered_texts_score_as_those_that_are_read(api: httpx.AsyncClient) -> None:
     query = "Which ship came with Mira?"
     read, remembered = await list_recalled(api, query), await list_recalled(api, query)

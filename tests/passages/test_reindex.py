@@ -30,6 +30,7 @@ from tests.memories.asking import write
 from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.scripted_model import Reply, Request, refuses
 from tests.search.finding import message
+from tests.slowness import ALLOCATOR, SLOWNESS
 from tests.talk import append, edit, ok, put
 
 
@@ -74,7 +75,7 @@ class Stage:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "app.cli", "reindex"),
             cwd=self.place,
-            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | self.settings(self.coming),
+            env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | self.settings(self.coming),
             stdout=asyncio.subprocess.PIPE,
         )
         try:
@@ -103,6 +104,7 @@ class Stage:
                 embeddings_base_url=model.base_url,
                 embeddings_model=name,
                 embeddings_dimensions=model.dimension,
+                embeddings_query_timeout_s=min(2 * SLOWNESS, 10),
                 _env_file=None,
             )
             app = create_app(settings, clock=self.clock)
@@ -199,13 +201,14 @@ async def test_the_next_run_deletes_the_former_vectors(stage: Stage, clock: Step
 async def test_a_killed_run_is_continued(stage: Stage, clock: SteppedClock) -> None:
     async with stage.serve(stage.former) as service:
         await begin(service, clock, messages=100)
-        first = stage.coming.hold(1)
+        gates = [stage.coming.hold(1)]  # of the sentences of the scale
         async with stage.reindexing():
-            await first.reached()
-            second = stage.coming.hold()
-            first.release()
-            await second.reached()
-        second.release()
+            for held in (1, None):  # 64 messages, and the others
+                await gates[-1].reached()
+                gates.append(stage.coming.hold(held))
+                gates[-2].release()
+            await gates[-1].reached()
+        gates[-1].release()
         assert await stage.count(stage.coming) == 64
         await edit(service.api, "m1", content="The loaf is warm.")
         await settle(service.dispatcher, clock)
@@ -216,7 +219,7 @@ async def test_a_killed_run_is_continued(stage: Stage, clock: SteppedClock) -> N
     assert await stage.count(stage.coming) == 100
 
 
-async def test_messages_that_the_model_refuses_end_no_run(stage: Stage, clock: SteppedClock) -> None:
+async def test_a_message_that_the_model_refuses_ends_no_run(stage: Stage, clock: SteppedClock) -> None:
     def answer(request: Request) -> Reply:
         refused = any("vessel" in text for text in request["input"])
         return refuses(400) if refused else stage.coming._embed(request)
@@ -225,7 +228,8 @@ async def test_messages_that_the_model_refuses_end_no_run(stage: Stage, clock: S
     async with stage.serve(stage.former) as service:
         await begin(service, clock)
         said = await stage.reindex(stage.coming)
-    assert "The model refused requests with 7 texts, which are found by their words only." in said
+        assert await stage.count(stage.coming) == 6
+    assert "Texts that the model refused, and that are found by their words only: 1." in said
     assert await stage.is_current(stage.coming)
 
 

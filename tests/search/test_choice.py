@@ -5,7 +5,17 @@ from hypothesis import strategies as st
 
 from app.kit.tokens import count_tokens
 from app.passages.words import find_terms, split_words
-from app.search.choice import HEADING, LEAST_MEANING, LEAST_SCORE, MAX_MISFITS, Hit, choose, is_same, word
+from app.search.choice import (
+    HEADING,
+    LEAST_MEANING,
+    LEAST_RELATEDNESS,
+    LEAST_SCORE,
+    MAX_MISFITS,
+    Hit,
+    choose,
+    is_same,
+    word,
+)
 from app.search.ranking import Candidate, rank
 
 WORDS = ["key", "lamp", "lantern", "sea", "日本の", "Kai:", "\n"]
@@ -161,14 +171,17 @@ def test_what_a_memory_quotes_is_left_out_with_it() -> None:
 
 
 def test_an_unrelated_memory_is_not_recalled() -> None:
-    def found(source: str, text: float, vector: float) -> Hit:
-        return Hit(source, f"lamp {source}", None, 0, 0, text + vector, {"text": text, "vector": vector})
+    def found(source: str, text: float, vector: float, relatedness: float | None = None) -> Hit:
+        parts = {"text": text, "vector": vector}
+        return Hit(source, f"lamp {source}", None, 0, 0, text + vector, parts, relatedness)
 
     hits = [
         found("message:1", 0.0, 0.2),
         found("memory:near", 0.0, LEAST_MEANING),
         found("memory:far", 0.0, LEAST_MEANING - 0.01),
-        found("memory:word", 0.1, 0.1),
+        found("memory:word", 0.1, 0.1, LEAST_RELATEDNESS - 0.01),
+        found("memory:similar", 0.0, LEAST_MEANING, LEAST_RELATEDNESS),
+        found("memory:nearest", 0.0, 0.5, LEAST_RELATEDNESS - 0.01),
     ]
     chosen = choose(hits, left_out=(), shown=(), limit_tokens=500, count=count_tokens)
-    assert {one.id for one in chosen} == {"1", "near", "word"}
+    assert {one.id for one in chosen} == {"1", "near", "word", "similar"}

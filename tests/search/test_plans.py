@@ -47,8 +47,10 @@ async def explain_prepared(connection: Connection, statement: str, given: Sequen
     """The plan of a prepared statement, with what was read."""
     await connection.execute(f"PREPARE search AS {statement}")
     values = ", ".join(map(_quote, given))
-    plan = await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT json) EXECUTE search ({values})")
-    await connection.execute("DEALLOCATE search")
+    try:
+        plan = await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT json) EXECUTE search ({values})")
+    finally:
+        await connection.execute("DEALLOCATE search")
     root: Json = plan[0]["Plan"]
     return root
 
@@ -133,8 +135,10 @@ async def test_the_vector_of_a_query_is_parsed_once(database: Database, name: st
     given = ", ".join(["NULL"] * parameters)
     async with database.raw() as connection:
         await connection.execute(f"PREPARE search AS {statement}")
-        plan = await connection.fetchval(f"EXPLAIN (VERBOSE, FORMAT json) EXECUTE search ({given})")
-        await connection.execute("DEALLOCATE search")
+        try:
+            plan = await connection.fetchval(f"EXPLAIN (VERBOSE, FORMAT json) EXECUTE search ({given})")
+        finally:
+            await connection.execute("DEALLOCATE search")
     parsed = [node for node in _list_nodes(plan[0]["Plan"]) if "::halfvec" in str({**node, "Plans": []})]
     assert parsed
     assert all(node.get("Parent Relationship") == "InitPlan" for node in parsed), parsed

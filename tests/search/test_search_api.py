@@ -77,6 +77,23 @@ async def test_every_layer_is_searched(api: httpx.AsyncClient, learn: Learner) -
         assert {hit["kind"] for hit in (await search(api, "green glass", kinds=[kind]))["hits"]} == {kind}
 
 
+async def test_a_text_about_no_message_names_none(api: httpx.AsyncClient) -> None:
+    await begin(api, diary={"enabled": True})
+    await append(api, [message(1, LANTERN), message(2, "Good.")])
+    ok(await api.post(f"{CHAT}/memos", json={"text": "They found green glass."}), 201)
+    ok(await api.post(f"{CHAT}/diary", json={"content": "I love green glass."}), 201)
+    ok(await api.post(f"{CHAT}/tools/save_memory", json={"content": "Green glass shines."}), 200)
+    hits = (await search(api, "green glass", kinds=["memo", "diary"]))["hits"]
+    sources = {hit["text"]: hit["sources"] for hit in hits}
+    assert sources == {
+        "They found green glass.": [],
+        "I love green glass.": [],
+        "Green glass shines.": ["message:m2"],  # the reply that wrote it
+    }
+    sent_at = (await api.get(f"{CHAT}/messages/m2")).json()["sent_at"]
+    assert {(hit["first_seq"], hit["last_seq"], hit["sent_at"]) for hit in hits} == {(2, 2, sent_at)}
+
+
 async def test_a_memory_names_the_ends_of_what_taught_it(api: httpx.AsyncClient, learn: Learner) -> None:
     await begin(api)
     await append(api, [message(n, f"We sail on, day {n}.") for n in range(1, 71)])
@@ -128,8 +145,11 @@ async def test_a_scene_and_a_line_can_be_searched(api: httpx.AsyncClient) -> Non
     await begin(api, preset="scenes")
     await append(api, [message(n, f"The ferry, day {n}.") for n in range(1, 5)])
     ok(await api.put(f"{CHAT}/scenes/breaks/2"), 201)
+    for after_seq in (2, 3):
+        ok(await api.post(f"{CHAT}/memos", json={"text": f"A memo after {after_seq}.", "after_seq": after_seq}), 201)
     scene = ok(await api.get(f"{CHAT}/scenes"), 200)["items"][0]["id"]
     assert sorted(await found(api, "ferry", scene=scene, kinds=["message"])) == ["message:m1", "message:m2"]
+    assert [hit["text"] for hit in (await search(api, "memo", scene=scene))["hits"]] == ["A memo after 2."]
     ok(await api.post(f"{CHAT}/checkpoints", json={"name": "before"}), 201)
     former = ok(await api.get(CHAT), 200)["line"]
     await edit(api, "m4", content="The lantern.")

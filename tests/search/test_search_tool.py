@@ -52,6 +52,8 @@ async def test_memos_and_facts_are_found(
     await set_fact(api, "lighthouse_keeper", "Quill")
     memo = (await get(api, "/memos"))["items"][0]
     assert f"(memo {memo['id']}; from messages m1 to m8)" in await find(api, "a sentence about lamps")
+    written = ok(await api.post("/v1/chats/c/memos", json={"text": "They once drove to the sea."}), 201)
+    assert f"(memo {written['id']})" in await find(api, "sea")
     assert "lighthouse_keeper: Quill" in await find(api, "Quill")
 
 

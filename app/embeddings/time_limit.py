@@ -1,0 +1,37 @@
+"""Limits the time of a call of an embedding model, for callers who can do without the vectors."""
+
+import asyncio
+from collections.abc import Sequence
+
+from app.kit.job_context import TextEmbedder
+from app.kit.llm.answer import ModelError
+from app.kit.llm.embeddings import Embeddings
+
+
+def limit_time(embedder: TextEmbedder, within_s: float) -> TextEmbedder:
+    """Return an embedder that calls `embedder`, and raises ModelError if it needs more than `within_s` seconds."""
+    return _LimitedEmbedder(embedder, within_s)
+
+
+class _LimitedEmbedder:
+    def __init__(self, embedder: TextEmbedder, within_s: float) -> None:
+        self._embedder = embedder
+        self._within_s = within_s
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def dimension(self) -> int | None:
+        return self._embedder.dimension
+
+    async def embed(self, texts: Sequence[str]) -> Embeddings:
+        try:
+            async with asyncio.timeout(self._within_s):
+                return await self._embedder.embed(texts)
+        except TimeoutError:
+            raise ModelError(f"the model did not answer within {self._within_s:g} s", transient=True) from None
+
+    async def aclose(self) -> None:
+        await self._embedder.aclose()
