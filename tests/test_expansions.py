@@ -38,7 +38,7 @@ op.drop_constraint("ck_memos_origin", "memos")
 op.create_check_constraint("ck_memos_origin", "memos", "origin IN ('model', 'tool')")
 """,
     "a column that may become null": 'op.alter_column("t", "n", nullable=True)',
-    "rows": "op.execute(\"UPDATE t SET n = 1; INSERT INTO t VALUES ('drop table t'); SELECT FROM t FOR UPDATE\")",
+    "rows": "op.execute(\"UPDATE t SET n = 1; INSERT INTO t VALUES ('drop table t'); SELECT 1 FROM t FOR UPDATE\")",
     "statistics and storage": 'op.execute("ALTER TABLE t ALTER COLUMN n SET STATISTICS 0, SET (fillfactor = 70)")',
     "a block that calls a function": 'op.execute("DO $$ BEGIN PERFORM clear(); END $$")',
     "a comment": "op.execute(\"/* DROP TABLE t */ COMMENT ON TABLE t IS 'DROP TABLE t' -- DROP TABLE t\")",

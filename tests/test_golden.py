@@ -2,7 +2,7 @@
 
 `tests/golden/<preset>.txt` is the context at the end of the story, and `diary-138.txt` the one in the night when
 the clocks go back. Read them by eye whenever they change.
-`MEMOBOOK_GOLDEN=write pytest tests/test_golden.py` writes them instead of comparing them.
+`TESTS_GOLDEN=write pytest tests/test_golden.py` writes them instead of comparing them.
 """
 
 import os
@@ -63,7 +63,7 @@ async def play(servers: Urls, template: str) -> AsyncIterator[Play]:
 async def test_a_story_of_five_weeks_is_remembered_as_it_was_reviewed(play: Play, preset: str, number: int) -> None:
     sheet = (await play(preset)).sheets[number]
     golden = FOLDER / (f"{preset}.txt" if number == END else f"{preset}-{number}.txt")
-    if os.environ.get("MEMOBOOK_GOLDEN") == "write":
+    if os.environ.get("TESTS_GOLDEN") == "write":
         golden.write_text(sheet, encoding="utf-8")
     assert sheet == golden.read_text(encoding="utf-8")
 

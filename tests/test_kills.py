@@ -7,9 +7,10 @@ import httpx
 import psutil
 
 from app.kit.db import Database
+from app.kit.ids import chat_key
 from app.local.directory import DataDirectory
 from app.local.servers import running_servers
-from tests.background import locked_chat
+from tests.background import holding
 from tests.book import book, change, due_rows
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, talk
@@ -38,10 +39,16 @@ async def test_a_worker_killed_during_the_call_is_replaced(
 
 
 async def test_a_worker_killed_before_its_write_leaves_no_partial_row(
-    api: httpx.AsyncClient, workers: Workers, model: ScriptedModel, database: Database, tenant: str
+    api: httpx.AsyncClient,
+    workers: Workers,
+    model: ScriptedModel,
+    database: Database,
+    database_url: str,
+    tenant: str,
 ) -> None:
     await append(api, talk(1, 8))
-    async with locked_chat(database, tenant):
+    lock = f"SELECT 1 FROM chats WHERE chat_key = '{chat_key(tenant, 'c')}' FOR UPDATE"
+    async with holding(database_url, lock):  # for longer than a transaction of the service may be idle
         first = await workers.start()
         await until(
             database,

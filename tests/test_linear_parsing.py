@@ -1,7 +1,7 @@
 """Parsing and judging the texts of models and people takes time in proportion to their length.
 
-The times of a long text and of one a tenth as long are compared, both in the CPU time of this thread, so that other
-processes do not matter. A quadratic pattern needs a hundred times as long, a linear one ten times.
+The time of a long text is compared with that of ten texts a tenth as long, both in the CPU time of this thread, so that
+other processes do not matter. A quadratic pattern needs ten times as long, a linear one as long.
 """
 
 from collections.abc import Callable
@@ -52,9 +52,9 @@ from app.transfer.send_dates import read_send_date
 Read = Callable[[str], object]
 
 _RULES = "# Examples\n- Mira told Kai that she would never go back there."
-_MOST_TIMES = 15
+_MOST_TIMES = 1.5
 _NEGLIGIBLE_S = 0.03
-_MEASUREMENTS = 4
+_MEASUREMENTS = 12  # a processor whose speed changes by half in a moment makes one of them false, not all
 
 
 def _judged(profile: Profile[Any]) -> Read:
@@ -177,11 +177,11 @@ def _text(before: str, pump: str, chars: int) -> str:
 
 
 def _is_slow(read: Read, text_of: Callable[[int], str], chars: int) -> bool:
-    """Whether a text takes more than 15 times as long as one a tenth as long, in each of several measurements."""
+    """Whether a text takes more than 1.5 times as long as ten a tenth as long, in each of several measurements."""
     long, short = text_of(chars), text_of(chars // 10)
     for _ in range(_MEASUREMENTS):
         long_s = _time_s(read, long)
-        if long_s < _NEGLIGIBLE_S or long_s <= _MOST_TIMES * min(_time_s(read, short) for _ in range(3)):
+        if long_s < _NEGLIGIBLE_S or long_s <= _MOST_TIMES * sum(_time_s(read, short) for _ in range(10)):
             return False
     return True
 

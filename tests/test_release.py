@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from app import RELEASE
+from tests.slowness import ALLOCATOR, SLOWNESS
 from tests.talk import ok
 
 ROOT = Path(__file__).parent.parent
@@ -50,11 +51,11 @@ async def test_the_log_begins_with_the_version(tmp_path: Path, database_url: str
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", *arguments),
         cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "MEMOBOOK_DATABASE_URL": database_url},
+        env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "MEMOBOOK_DATABASE_URL": database_url},
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(30 * SLOWNESS):
             assert process.stderr is not None
             line = orjson.loads(await process.stderr.readline())
     finally:

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.scripted_model import ScriptedModel, quoting_memo, refuses
+from tests.slowness import SLOWNESS
 
 REQUEST = {
     "model": "tiny",
@@ -15,7 +16,7 @@ REQUEST = {
 
 
 async def post(base_url: str) -> httpx.Response:
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=5 * SLOWNESS) as http:
         return await http.post(f"{base_url}/chat/completions", json=REQUEST)
 
 
@@ -77,7 +78,7 @@ async def test_it_runs_as_a_process_of_its_own() -> None:
     )
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(20 * SLOWNESS):
             base_url = (await process.stdout.readline()).decode().strip()
             assert (await post(base_url)).status_code == 200
     finally:

@@ -22,9 +22,10 @@ from app.worker import make_model, run_worker
 from tests.book import statuses
 from tests.conftest import client_of
 from tests.scripted_model import ScriptedModel
+from tests.slowness import SLOWNESS
 from tests.talk import append, ok, put, talk
 
-PATIENCE_S = 20
+PATIENCE_S = 20 * SLOWNESS
 LONG_S = 3_600.0
 """A poll interval that is longer than any test."""
 

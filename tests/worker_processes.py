@@ -6,8 +6,9 @@ from contextlib import AsyncExitStack
 
 from app.kit.db import Database
 from app.kit.ids import chat_key
+from tests.slowness import SLOWNESS
 
-PATIENCE_S = 40
+PATIENCE_S = 40 * SLOWNESS
 """A dead worker's lease lasts 15 seconds; then the next look finds what it held."""
 
 PROGRAM = (sys.executable, "-m", "app.cli", "worker")

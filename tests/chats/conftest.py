@@ -7,31 +7,50 @@ from typing import TypeVar
 
 import httpx
 import pytest
+from sqlalchemy import AdaptedConnection, event
 
 from app.kit.clock import SteppedClock
+from app.kit.db import open_connections
+from app.kit.idle_connections import IdleConnections
 from app.kit.settings import Settings
-from app.local.running import Urls
 from app.main import create_app
-from tests.conftest import SETTLE_S, client_of
+from tests.conftest import APP_POOL, client_of, sqlalchemy_url
+from tests.slowness import SLOWNESS
 
 PROCESSES = 6
 Found = TypeVar("Found")
 
 
+def wait_in_proportion(connection: AdaptedConnection, _record: object) -> None:
+    """Let a new connection wait for a lock as many times longer than 3 s as this machine is slower than usual."""
+    connection.run_async(lambda driver: driver.execute(f"SET lock_timeout = '{round(3 * SLOWNESS)}s'"))
+
+
+@pytest.fixture(scope="session")
+async def connections_of_processes(database_url: str) -> AsyncIterator[list[IdleConnections]]:
+    """The connections of each process of the service, for all tests: planning a statement can prolong a lock."""
+    opened = [open_connections(sqlalchemy_url(database_url), pool_size=APP_POOL) for _ in range(PROCESSES)]
+    for connections in opened:
+        event.listen(connections.engine.sync_engine, "connect", wait_in_proportion)
+    yield opened
+    for connections in opened:
+        await connections.close()
+
+
 @pytest.fixture
 async def clients(
-    database_url: str, servers: Urls, clock: SteppedClock, key: str
+    given_settings: Settings, connections_of_processes: list[IdleConnections], clock: SteppedClock, key: str
 ) -> AsyncIterator[list[httpx.AsyncClient]]:
     """Clients of as many processes of the service, none of which shares a connection with another."""
-    settings = Settings(database_url=database_url, redis_url=servers.redis_url, settle_s=SETTLE_S, _env_file=None)
     async with AsyncExitStack() as stack:
         clients = []
-        for _ in range(PROCESSES):
-            app = create_app(settings, clock=clock)
+        for connections in connections_of_processes:
+            app = create_app(given_settings, clock=clock, connections=connections)
             stack.push_async_callback(app.state.database.close)
             clients.append(await stack.enter_async_context(client_of(app, key)))
             await clients[-1].get("/v1/chats")  # connected, so that they start together
         yield clients
+    assert not any(one.is_in_transaction() for each in connections_of_processes for one in each.list_idle())
 
 
 async def gathered(requests: Iterable[Awaitable[Found]]) -> list[Found]:

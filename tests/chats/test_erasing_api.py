@@ -108,7 +108,7 @@ async def test_erasing_a_user_erases_forks_made_meanwhile(
     for chat in ("a", "b"):
         await put(api, chat, user_id="mira")
         await append(api, talk(1, 2), chat)
-    lock = f"SELECT FROM chats WHERE chat_key = '{min(chat_key(tenant, chat) for chat in 'ab')}' FOR UPDATE"
+    lock = f"SELECT 1 FROM chats WHERE chat_key = '{min(chat_key(tenant, chat) for chat in 'ab')}' FOR UPDATE"
     other = max("ab", key=lambda chat: chat_key(tenant, chat))
     async with asyncio.timeout(PATIENCE_S):
         async with holding(database_url, lock) as holder:

@@ -5,12 +5,14 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.errors import ChatNotFound
 from app.kit.auth import Caller
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from app.kit.gate.connection_gate import ConnectionGate
 from app.kit.ids import chat_key, user_key
 from app.kit.settings import Settings
 from app.main import create_app
@@ -31,26 +33,43 @@ CREATE = """
 
 
 @pytest.fixture
-async def small_api(database_url: str, clock: SteppedClock, key: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A process of the service with no more connections than the locked chat has waiters."""
-    app = create_app(Settings(database_url=database_url, database_pool=2, _env_file=None), clock=clock)
-    async with client_of(app, key) as client:
-        yield client
+async def small_app(database_url: str, clock: SteppedClock) -> AsyncIterator[FastAPI]:
+    """A process of the service with no more connections than the locked chat has waiters.
+
+    With fewer than 4 connections, a tenant changes one chat at a time (docs/operating.md).
+    """
+    app = create_app(Settings(database_url=database_url, database_pool=4, _env_file=None), clock=clock)
+    yield app
     await app.state.database.close()
 
 
+@pytest.fixture
+async def small_api(small_app: FastAPI, key: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with client_of(small_app, key) as client:
+        yield client
+
+
 async def test_a_locked_chat_times_out_and_blocks_no_other_chat(
-    small_api: httpx.AsyncClient, database_url: str, tenant: str
+    small_app: FastAPI, small_api: httpx.AsyncClient, database_url: str, tenant: str
 ) -> None:
+    gate: ConnectionGate = small_app.state.database.gate
     await append(small_api, [said(1)])
-    lock = f"SELECT FROM chats WHERE chat_key = '{chat_key(tenant, 'c')}' FOR UPDATE"
+    lock = f"SELECT 1 FROM chats WHERE chat_key = '{chat_key(tenant, 'c')}' FOR UPDATE"
     async with asyncio.timeout(PATIENCE_S), holding(database_url, lock) as holder:
         waiting = [
-            asyncio.create_task(small_api.post("/v1/chats/c/messages", json={"messages": [said(2)]})),
-            asyncio.create_task(small_api.delete("/v1/chats/c")),
+            asyncio.create_task(request)
+            for request in (
+                small_api.post("/v1/chats/c/messages", json={"messages": [said(2)]}),
+                small_api.delete("/v1/chats/c"),
+                small_api.put("/v1/chats/c", json={}),
+                small_api.post("/v1/chats/c/checkpoints", json={"name": "dusk"}),
+            )
         ]
         await until_waited_for(holder)
+        while gate.counts.waits < len(waiting) - 1:  # noqa: ASYNC110 - the gate has no event for tests
+            await asyncio.sleep(0)
         await append(small_api, [said(1)], "d")
+        assert gate.counts.waits == len(waiting) - 1, "the other chat's request did not wait"
         for answer in await asyncio.gather(*waiting):
             _is_busy(answer)
     await append(small_api, [said(2)])
@@ -63,7 +82,7 @@ async def test_another_lines_row_that_is_locked_is_chat_busy(
     former = (await get(api, ""))["line"]
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "dusk"}), 201)
     ok(await api.post("/v1/chats/c/checkpoints/dusk/restore"), 201)
-    lock = f"SELECT FROM chats WHERE chat_key = '{chat_key(tenant, 'c')}' AND line_id = '{former}' FOR UPDATE"
+    lock = f"SELECT 1 FROM chats WHERE chat_key = '{chat_key(tenant, 'c')}' AND line_id = '{former}' FOR UPDATE"
     async with asyncio.timeout(PATIENCE_S), holding(database_url, lock):
         for answer in await asyncio.gather(
             api.put("/v1/chats/c", json={"user_id": "mira"}),
@@ -91,7 +110,7 @@ async def test_a_row_of_another_table_that_is_locked_is_not(
 ) -> None:
     await append(api, talk(1, 8))
     (work,) = ok(await api.get("/v1/work"), 200)["items"]
-    lock = f"SELECT FROM work WHERE owner_key = '{chat_key(tenant, 'c')}' FOR UPDATE"
+    lock = f"SELECT 1 FROM work WHERE owner_key = '{chat_key(tenant, 'c')}' FOR UPDATE"
     async with asyncio.timeout(PATIENCE_S), holding(database_url, lock):
         answer = await api.post(f"/v1/work/{work['id']}/retry")
     assert ok(answer, 503)["code"] == "unavailable"

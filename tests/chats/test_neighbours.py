@@ -44,7 +44,7 @@ async def neighbour(small: FastAPI, database: Database, tenant: str) -> AsyncIte
 
 
 def lock_of(tenant: str, chat: str = "c") -> str:
-    return f"SELECT FROM chats WHERE chat_key = '{chat_key(tenant, chat)}' FOR UPDATE"
+    return f"SELECT 1 FROM chats WHERE chat_key = '{chat_key(tenant, chat)}' FOR UPDATE"
 
 
 async def test_a_locked_chat_holds_one_connection_of_the_pool(

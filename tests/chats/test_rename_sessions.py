@@ -22,7 +22,7 @@ from tests.talk import Json, ok
 LAST = "Cay"
 NAMES = ("Kai", "Kay", "Jonathan", LAST)
 STEPS = 24
-SESSIONS = 16 if "MEMOBOOK_EXAMPLES" in os.environ else 4
+SESSIONS = 16 if "TESTS_EXAMPLES" in os.environ else 4
 
 
 def answer(request: Request) -> str:

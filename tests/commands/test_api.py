@@ -13,6 +13,7 @@ from app.local.address import free_port
 from app.local.running import Urls
 from app.main import MAX_BODY_BYTES
 from tests.local.conftest import eventually
+from tests.slowness import ALLOCATOR
 from tests.web.serving import Client, get, post
 
 ROOM = Path(__file__).parents[2]
@@ -24,6 +25,7 @@ async def port(tmp_path: Path, database_url: str, servers: Urls, key: str) -> As
     """The port of an API with short deadlines, on a database with a key."""
     port = free_port("127.0.0.1", 0)
     environment = {
+        **ALLOCATOR,
         "PATH": "/usr/bin:/bin",
         "PYTHONPATH": str(ROOM),
         "MEMOBOOK_DATABASE_URL": database_url,

@@ -16,6 +16,7 @@ from app.cli import main
 from app.local.address import free_port
 from app.local.running import Urls
 from tests.local.conftest import eventually
+from tests.slowness import ALLOCATOR, SLOWNESS
 
 ROOM = Path(__file__).parents[2]
 
@@ -64,7 +65,7 @@ class Processes:
         """Check that the deadline of the settings holds."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(b"GET /healthz HTTP/1.1\r\n")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(20 * SLOWNESS):
             assert b" 408 " in await reader.readline()
         writer.close()
 
@@ -76,6 +77,7 @@ async def two_processes(place: Path, database_url: str, redis_url: str) -> Async
         *(sys.executable, "-m", "app.cli", "api", "--workers", "2", "--port", str(port)),
         cwd=place,
         env={
+            **ALLOCATOR,
             "PATH": "/usr/bin:/bin",
             "PYTHONPATH": str(ROOM),
             "MEMOBOOK_DATABASE_URL": database_url,

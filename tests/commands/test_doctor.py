@@ -2,13 +2,20 @@
 
 import asyncio
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
-from uuid import uuid4
 
-import asyncpg
 import orjson
 
+from app.dispatcher import Dispatcher
 from app.kit import workers
+from app.kit.clock import system_clock
+from app.kit.db import Database
+from app.kit.job_context import JobContext
+from app.registry import LAYERS
+from tests.background import LONG_S, PATIENCE_S, running
+from tests.conftest import sqlalchemy_url
+from tests.slowness import ALLOCATOR, SLOWNESS
 
 ROOM = Path(__file__).parents[2]
 
@@ -18,11 +25,11 @@ async def doctor(place: Path, *options: str, **settings: str) -> tuple[int | Non
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", "doctor", *options),
         cwd=place,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | settings,
+        env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | settings,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(60 * SLOWNESS):
         out, error = await process.communicate()
     assert error == b""
     return process.returncode, out.decode()
@@ -33,15 +40,21 @@ async def test_only_a_fault_changes_the_exit_code(tmp_path: Path, fresh_database
     assert code == 1, text
     assert "fault    worker       No worker has reported within 30 seconds.\n" in text
     assert "→ Start memobook worker" in text
-    connection = await asyncpg.connect(fresh_database_url.replace("+asyncpg", ""))
-    await workers.report(connection, uuid4())
-    await connection.close()
-    code, text = await doctor(tmp_path, MEMOBOOK_DATABASE_URL=fresh_database_url)
-    assert code == 0, text
-    assert "note     model        No model is configured" in text
-    code, text = await doctor(tmp_path, "--host", "0.0.0.0", MEMOBOOK_DATABASE_URL=fresh_database_url)
+    async with AsyncExitStack() as stack:
+        database = Database(sqlalchemy_url(fresh_database_url), pool_size=4)
+        stack.push_async_callback(database.close)
+        worker = Dispatcher(JobContext(database, system_clock), LAYERS, slots=1, poll_s=LONG_S)
+        await stack.enter_async_context(running(worker))
+        async with asyncio.timeout(PATIENCE_S), database.raw() as connection:
+            while not await workers.count_workers(connection):
+                pass
+        code, text = await doctor(tmp_path, MEMOBOOK_DATABASE_URL=fresh_database_url)
+        assert code == 0, text
+        assert "note     model        No model is configured" in text
+        code, text = await doctor(tmp_path, "--host", "0.0.0.0", MEMOBOOK_DATABASE_URL=fresh_database_url)
     assert code == 1
     assert "fault    keys " in text
+    assert text.count("fault ") == 1, text
 
 
 async def test_the_output_can_be_json(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import asyncpg
 
 from app.kit import workers
 from tests.local.conftest import eventually
+from tests.slowness import ALLOCATOR, SLOWNESS
 
 ROOM = Path(__file__).parents[2]
 
@@ -17,7 +18,7 @@ async def start(place: Path, *arguments: str, **settings: str) -> asyncio.subpro
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", *arguments),
         cwd=place,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | settings,
+        env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | settings,
         stderr=asyncio.subprocess.PIPE,
     )
 
@@ -25,7 +26,7 @@ async def start(place: Path, *arguments: str, **settings: str) -> asyncio.subpro
 async def check(place: Path, database_url: str) -> tuple[int | None, str]:
     """The exit code of the check and what it says."""
     process = await start(place, "healthcheck", "worker.id", MEMOBOOK_DATABASE_URL=database_url)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(30 * SLOWNESS):
         _, said = await process.communicate()
     return process.returncode, said.decode()
 

@@ -17,6 +17,7 @@ from app.migrate import naming_missing_extension
 from tests.conftest import sqlalchemy_url
 from tests.proxies import FreezingProxy
 from tests.scripted_embeddings import ScriptedEmbeddings
+from tests.slowness import ALLOCATOR, SLOWNESS
 
 ROOM = Path(__file__).parents[2]
 
@@ -40,12 +41,12 @@ async def outcome(place: Path, *command: str, **settings: str) -> tuple[int | No
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", *command),
         cwd=place,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | settings,
+        env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | settings,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(30 * SLOWNESS):
             said, error = await process.communicate()
     finally:
         if process.returncode is None:
@@ -77,11 +78,11 @@ async def test_a_service_waits_for_its_server(
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", *arguments),
         cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM), "MEMOBOOK_DATABASE_URL": proxy.url},
+        env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM), "MEMOBOOK_DATABASE_URL": proxy.url},
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(30 * SLOWNESS):
             assert process.stderr is not None
             said = (await process.stderr.readline()).decode()
             assert (

@@ -34,8 +34,8 @@ from tests.path_parameters import CHARACTER, SCHEMA, fill_path
 from tests.soak.stack import ADMIN_KEY, Stack, open_directory
 from tests.talk import append, ok, put, talk
 
-EXAMPLES = int(os.environ.get("MEMOBOOK_EXAMPLES", "50"))
-SEED = int(os.environ.get("MEMOBOOK_SEED", "0"))
+EXAMPLES = int(os.environ.get("TESTS_EXAMPLES", "50"))
+SEED = int(os.environ.get("TESTS_SEED", "0"))
 Operation = APIOperation[Any, Any, Any, Any]
 
 SHORT_HISTORY = {"history": {"keep_messages": 4, "grow_messages": 4, "max_messages": 9}}

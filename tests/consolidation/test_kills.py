@@ -80,7 +80,7 @@ async def test_killed_while_the_model_is_asked(
 async def test_killed_between_the_answer_and_the_write(
     api: httpx.AsyncClient, workers: Workers, model: ScriptedModel, database: Database, database_url: str, tenant: str
 ) -> None:
-    lock = f"SELECT FROM chats WHERE chat_key = '{chat_key(tenant, 'c')}' FOR UPDATE"
+    lock = f"SELECT 1 FROM chats WHERE chat_key = '{chat_key(tenant, 'c')}' FOR UPDATE"
     async with holding(database_url, lock) as holder:
         doomed = await workers.start()
         await until_waited_for(holder)
@@ -94,7 +94,7 @@ async def test_killed_within_the_write(
 ) -> None:
     ok(await api.put("/v1/users/mira/facts/home", json={"value": "Sandoy"}), 201)
     ok(await api.delete("/v1/users/mira/facts/home"), 204)
-    lock = f"SELECT FROM scopes WHERE owner_key = '{user_key(tenant, 'mira')}' FOR UPDATE"
+    lock = f"SELECT 1 FROM scopes WHERE owner_key = '{user_key(tenant, 'mira')}' FOR UPDATE"
     async with holding(database_url, lock) as holder:
         doomed = await workers.start()
         await until_waited_for(holder)  # the range is recorded as read; what was learnt is not stored

@@ -191,12 +191,14 @@ async def test_a_held_memo_is_pending_for_hidden_messages(
     ]
 
 
-async def test_a_forced_cut_leaves_an_open_batch_pending(api: httpx.AsyncClient) -> None:
+async def test_an_open_batch_is_pending_unless_memos_are_off(api: httpx.AsyncClient) -> None:
     history = {"keep_messages": 1, "grow_messages": 0, "max_messages": 5}
     await put(api, settings={"memos": {"every_messages": 6}, "history": history})
     await append(api, talk(1, 4))
     await append(api, talk(5, 5))
     assert await _runs(api) == [("pending", None, range(1, 5)), ("verbatim", None, range(5, 6))]
+    await put(api, status=200, settings={"memos": {"enabled": False}})
+    assert await _runs(api) == [("none", None, range(1, 5)), ("verbatim", None, range(5, 6))]
 
 
 async def _settle(dispatcher: Dispatcher, clock: SteppedClock) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from app.demo.run import CONVERSATION
+from tests.slowness import SLOWNESS
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,7 +31,7 @@ async def run_command(*arguments: str, env: Mapping[str, str] | None = None) -> 
         stderr=PIPE,
     )
     try:
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(120 * SLOWNESS):
             out, error = await process.communicate()
     finally:
         if process.returncode is None:

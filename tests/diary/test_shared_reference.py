@@ -16,9 +16,10 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from tests.diary.diaries import prompts
 from tests.diary.sharing import begin, entries_of, save_in, write_in
+from tests.slowness import SLOWNESS
 from tests.talk import Json, ok, talk
 
-PATIENCE_S = 60
+PATIENCE_S = 60 * SLOWNESS
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LINES, RECENT_LINES = 14, 20
 CHATS = ("c", "d", "e")

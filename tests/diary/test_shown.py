@@ -19,9 +19,10 @@ from app.kit.ids import chat_key
 from tests.background import settle
 from tests.diary.diaries import change, discard, entries, keep_diary, prompts, save, write
 from tests.scripted_model import Request, ScriptedModel, refuses
+from tests.slowness import SLOWNESS
 from tests.talk import Json, append, cut_off, edit, get, ok, put, talk
 
-PATIENCE_S = 60
+PATIENCE_S = 60 * SLOWNESS
 
 picks = st.integers(0, 99)
 steps = st.tuples(

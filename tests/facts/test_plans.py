@@ -11,7 +11,7 @@ import orjson
 from app.facts.queries import NEWEST_OF_LINE
 from tests.revision_watch import unwatch_revisions
 
-USERS = 20_000 if "MEMOBOOK_EXAMPLES" in os.environ else 2_000
+USERS = 20_000 if "TESTS_EXAMPLES" in os.environ else 2_000
 FACTS = 50
 
 FILL = f"""

@@ -23,6 +23,7 @@ from tests.golden.author import Author
 from tests.golden.script import CAST, Beat, Deed, Json, Story
 from tests.golden.sheet import write_sheet
 from tests.scripted_model import ScriptedModel
+from tests.slowness import SLOWNESS
 from tests.talk import ok
 
 MOST_ROUNDS = 20
@@ -148,7 +149,7 @@ async def open_stage(servers: Urls, template: str, story: Story) -> AsyncIterato
         api = await opened.enter_async_context(client_of(app, key))
         scripted = await opened.enter_async_context(ScriptedModel())
         scripted.otherwise = author
-        model = ModelClient(scripted.base_url, "scripted", timeout_s=5, concurrency=1, max_attempts=1)
+        model = ModelClient(scripted.base_url, "scripted", timeout_s=5 * SLOWNESS, concurrency=1, max_attempts=1)
         opened.push_async_callback(model.aclose)
         yield Stage(api, clock, Dispatcher(JobContext(database, clock, model), LAYERS, slots=1, poll_s=30), author)
 

@@ -13,6 +13,7 @@ from app.kit.clock import SteppedClock
 from app.kit.llm.client import MAX_ANSWER_MIB, ChatMessage, Completion, ModelClient, ModelError
 from app.kit.llm.request_settings import RequestSettings
 from tests.scripted_model import HANG_UP, Reply, ScriptedModel, Step, refuses, says, sends
+from tests.slowness import SLOWNESS
 
 KEY = "sk-neverseen"
 SECRET = "Sakura hid the letter under the floor."
@@ -59,7 +60,7 @@ async def client_of(base_url: str, **options: Any) -> AsyncIterator[ModelClient]
 
 
 async def ask(client: ModelClient, **options: Any) -> Completion:
-    async with asyncio.timeout(10):  # a fault of the client must not hang the tests
+    async with asyncio.timeout(10 * SLOWNESS):  # a fault of the client must not hang the tests
         return await client.complete(PROMPT, **{"max_tokens": 200, **options})
 
 

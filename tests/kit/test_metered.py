@@ -36,7 +36,7 @@ async def database(fresh_database_url: str) -> AsyncIterator[Database]:
 @pytest.fixture
 async def client(model: ScriptedModel) -> AsyncIterator[ModelClient]:
     """A client that asks once and has one slot."""
-    async with aclosing(ModelClient(model.base_url, "tiny", timeout_s=0.5, concurrency=1, max_attempts=1)) as opened:
+    async with aclosing(ModelClient(model.base_url, "tiny", concurrency=1, max_attempts=1)) as opened:
         yield opened
 
 
@@ -126,11 +126,12 @@ async def test_what_the_client_tries_again_by_itself_is_one_call(
 
 
 async def test_a_timeout_counts_as_a_failure_with_its_wait(
-    metered: MeteredModel, model: ScriptedModel, database: Database
+    model: ScriptedModel, database: Database, clock: SteppedClock
 ) -> None:
     model.hold()
-    with pytest.raises(ModelError, match=r"within 0\.5 s"):
-        await ask(metered)
+    async with aclosing(ModelClient(model.base_url, "tiny", timeout_s=0.5, max_attempts=1)) as client:
+        with pytest.raises(ModelError, match=r"within 0\.5 s"):
+            await ask(MeteredModel(client, database, clock, tenant="t", layer="memos"))
     row = await only(database)
     assert (row["calls"], row["failures"], row["prompt_tokens"]) == (1, 1, 0)
     assert row["wait_ms"] >= 500
@@ -246,6 +247,6 @@ async def test_a_count_that_somebody_holds_up_costs_nobody_the_answer(
     model.otherwise = "The key."
     await ask(metered)
     async with database.unit_of_work() as locking:
-        await locking.raw.execute("SELECT FROM model_usage FOR UPDATE")
+        await locking.raw.execute("SELECT 1 FROM model_usage FOR UPDATE")
         assert (await ask(metered)).text == "The key."
     assert (await only(database))["calls"] == 1

@@ -20,6 +20,7 @@ from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S, Claimed, NewWork, W
 from app.pipeline import open_database
 from app.registry import LAYERS
 from tests.conftest import NOON, SETTLE_S, sqlalchemy_url
+from tests.slowness import SLOWNESS
 
 LINE = Owner.of_line("t", chat_key("t", "c"), uuid7())
 USER = Owner.of_user("t", "c")
@@ -29,7 +30,7 @@ OF_ALL_KINDS = [
     pytest.param(USER, id="user"),
     pytest.param(TENANT, id="tenant"),
 ]
-PATIENCE_S = 10
+PATIENCE_S = 10 * SLOWNESS
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ from redis.asyncio import Redis
 from app.kit.worker_notifier import WAKE, WorkerNotifier
 from app.local.running import Urls
 from tests.scripted_model import Tally
+from tests.slowness import SLOWNESS
 
-PATIENCE_S = 10
+PATIENCE_S = 10 * SLOWNESS
 
 QUEUE = "arq:queue"
 

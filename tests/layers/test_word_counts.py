@@ -32,6 +32,7 @@ from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url
 from tests.layers.word_counts import LAYER, TOTAL, TOTAL_WORDS, OwnTable
 from tests.revision_watch import watch_revisions
 from tests.scripted_model import Request, ScriptedModel
+from tests.slowness import SLOWNESS
 from tests.talk import append, context, edit, get, ok, put, said, talk
 
 ON = {"words": {"enabled": True}, "memos": {"enabled": False}}
@@ -85,7 +86,7 @@ async def key(database: Database, tenant: str) -> str:
 async def dispatcher(
     database: Database, layers: tuple[Layer, ...], clock: SteppedClock, model: ScriptedModel
 ) -> AsyncIterator[Dispatcher]:
-    client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=8, max_attempts=1)
+    client = ModelClient(model.base_url, "scripted", timeout_s=5 * SLOWNESS, concurrency=8, max_attempts=1)
     yield Dispatcher(JobContext(database, clock, client), layers, slots=8, poll_s=30)
     await client.aclose()
 

@@ -18,6 +18,7 @@ import pytest
 
 from app.local.account import Account, obstacle
 from app.local.stack import Stack
+from tests.slowness import SLOWNESS
 
 FAST = {"fsync": "off"}
 """What a test's PostgreSQL may do without."""
@@ -85,8 +86,8 @@ async def connect(stack: Stack) -> "asyncpg.Connection[asyncpg.Record]":
 
 
 async def eventually(holds: Callable[[], bool | Awaitable[bool]]) -> None:
-    """Wait, for about 20 seconds at most, for something that other processes do."""
-    for _ in range(1_000):
+    """Wait, for about 20 seconds at most on a usual machine, for something that other processes do."""
+    for _ in range(round(1_000 * SLOWNESS)):
         answer = holds()
         if answer if isinstance(answer, bool) else await answer:
             return

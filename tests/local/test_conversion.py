@@ -135,7 +135,7 @@ async def test_a_former_database_is_converted_once(former: Former) -> None:
     assert len(said) == 2
 
 
-SHARES = [0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9] if "MEMOBOOK_EXAMPLES" in os.environ else [0.5]
+SHARES = [0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9] if "TESTS_EXAMPLES" in os.environ else [0.5]
 
 
 @pytest.mark.parametrize("share", SHARES)

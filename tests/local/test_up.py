@@ -25,6 +25,7 @@ from tests.local.conftest import (
     servers_only,
     with_namespaces,
 )
+from tests.slowness import SLOWNESS
 
 ROOM = Path(__file__).parents[2]
 LAST_LINE = "Press Ctrl-C to stop."
@@ -51,7 +52,7 @@ async def foreground(data: Path, port: int = 0, account: Account | None = None) 
 async def read_until(process: Process, line: str) -> list[str]:
     assert process.stdout is not None
     lines: list[str] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(60 * SLOWNESS):
         while not lines or line not in lines[-1]:
             said = await process.stdout.readline()
             assert said, (lines, await process.stderr.read() if process.stderr else b"")
@@ -60,7 +61,7 @@ async def read_until(process: Process, line: str) -> list[str]:
 
 
 async def ended(process: Process) -> int:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(60 * SLOWNESS):
         return await process.wait()
 
 

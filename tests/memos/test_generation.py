@@ -22,6 +22,7 @@ from app.summarising.fitting import DoesNotFit
 from app.summarising.transcript import Utterance
 from tests.book import book
 from tests.scripted_model import HANG_UP, ScriptedModel, Step, refuses, says
+from tests.slowness import SLOWNESS
 from tests.summarising.quoted import quoted_in
 from tests.talk import append, put, said
 
@@ -33,7 +34,7 @@ BATCH = (
 
 @pytest.fixture
 async def client(model: ScriptedModel) -> AsyncIterator[ModelClient]:
-    made = ModelClient(model.base_url, "cheap", timeout_s=5, max_attempts=1, context_tokens=4_096)
+    made = ModelClient(model.base_url, "cheap", timeout_s=5 * SLOWNESS, max_attempts=1, context_tokens=4_096)
     yield made
     await made.aclose()
 

@@ -23,6 +23,7 @@ from app.summarising.quoting import shorten_to_share
 from app.summarising.transcript import Utterance
 from tests.book import book
 from tests.scripted_model import ScriptedModel
+from tests.slowness import SLOWNESS
 from tests.talk import append, talk
 
 BUDGET = 8_000
@@ -160,7 +161,7 @@ def test_a_batch_with_nothing_left_in_budget_makes_no_call(budget_tokens: int) -
 async def test_a_custom_prompt_is_used_and_named_by_its_memo(
     api: httpx.AsyncClient, database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
 ) -> None:
-    client = ModelClient(model.base_url, "scripted", timeout_s=5, max_attempts=1)
+    client = ModelClient(model.base_url, "scripted", timeout_s=5 * SLOWNESS, max_attempts=1)
     mine = replace(MEMO, version="memo/custom-12345678", system="Only keepsakes, please.")
     await append(api, talk(1, 8))
     clock.step(2)

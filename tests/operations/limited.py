@@ -17,6 +17,7 @@ from app.main import create_app
 from app.registry import LAYERS
 from tests.conftest import NOON, client_of
 from tests.scripted_model import ScriptedModel
+from tests.slowness import SLOWNESS
 
 CALL_TOKENS = 150
 """What the scripted model says that each of its answers took, prompt and answer together."""
@@ -27,7 +28,7 @@ async def limited_worker(
     database: Database, clock: Clock, model: ScriptedModel, limits: TokenLimits, *, slots: int = 1
 ) -> AsyncIterator[Dispatcher]:
     """A worker that knows the limits."""
-    client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=slots, max_attempts=1)
+    client = ModelClient(model.base_url, "scripted", timeout_s=5 * SLOWNESS, concurrency=slots, max_attempts=1)
     try:
         yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=slots, poll_s=3_600, limits=limits)
     finally:

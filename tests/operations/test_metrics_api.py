@@ -223,7 +223,7 @@ async def test_waits_and_refusals_of_the_process_are_counted(
 ) -> None:
     settings = Settings(database_url=database_url, max_waiting_per_chat=1, _env_file=None)
     app = create_app(settings, clock=clock)
-    lock = f"SELECT FROM chats WHERE chat_key = '{chat_key(tenant, 'c')}' FOR UPDATE"
+    lock = f"SELECT 1 FROM chats WHERE chat_key = '{chat_key(tenant, 'c')}' FOR UPDATE"
     async with client_of(app, key) as client, client_of(app, admin) as scraper:
         await append(client, talk(1, 1))
         async with holding(database_url, lock) as holder:

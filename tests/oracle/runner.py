@@ -11,16 +11,16 @@ from tests.oracle.driver import Driver
 
 SHARDS = 16
 STEPS = 20
-SEED = int(os.environ.get("MEMOBOOK_SEED", "0"))
-PHASES = [Phase.generate, *([Phase.shrink] if os.environ.get("MEMOBOOK_SHRINK") else [])]
+SEED = int(os.environ.get("TESTS_SEED", "0"))
+PHASES = [Phase.generate, *([Phase.shrink] if os.environ.get("TESTS_SHRINK") else [])]
 
 
 async def run_examples(machine: type[Driver], shard: int, *, examples: int) -> None:
     """Run one shard's part of the examples in a thread beside the loop.
 
-    MEMOBOOK_EXAMPLES overrides `examples`, the number over all shards. The same seed gives the same examples.
+    TESTS_EXAMPLES overrides `examples`, the number over all shards. The same seed gives the same examples.
     """
-    total = int(os.environ.get("MEMOBOOK_EXAMPLES", examples))
+    total = int(os.environ.get("TESTS_EXAMPLES", examples))
     await asyncio.to_thread(
         run_state_machine_as_test,
         hypothesis.seed(SEED * SHARDS + shard)(machine),

@@ -18,9 +18,10 @@ from app.kit.ids import chat_key
 from app.memos.handlers import read_window
 from tests.oracle.tables import Tables, read_tables
 from tests.scripted_model import Request, ScriptedModel
+from tests.slowness import SLOWNESS
 from tests.talk import FORMATS, Json, ok
 
-PATIENCE_S = 30
+PATIENCE_S = 30 * SLOWNESS
 NOW = "2026-04-01T12:00:00Z"
 WORD = re.compile(r"\b[wp]\d+[wp]\b")
 """Each text contains a unique word: `w…w` in a message, `p…p` in a text that a person wrote into a layer."""

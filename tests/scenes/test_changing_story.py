@@ -19,7 +19,7 @@ from tests.scripted_model import ScriptedModel
 from tests.talk import Json, append, cut_off, edit, get, hide, ok, put, said, soft_delete
 
 KEEP = 2
-STORIES = 16 if "MEMOBOOK_EXAMPLES" in os.environ else 4
+STORIES = 16 if "TESTS_EXAMPLES" in os.environ else 4
 
 
 class Story:

@@ -15,6 +15,7 @@ from app.registry import LAYERS
 from tests.background import settle_rounds
 from tests.scenes.story import BY_HAND, asked_for, calls, ranges, recap, scenes, set_break, statuses, telling
 from tests.scripted_model import Request, ScriptedModel, refuses
+from tests.slowness import SLOWNESS
 from tests.statements import watched
 from tests.talk import append, edit, put, talk
 
@@ -24,7 +25,9 @@ async def small_sweep(
     database: Database, clock: SteppedClock, model: ScriptedModel, nothing_due: None
 ) -> AsyncIterator[Dispatcher]:
     """A worker whose model takes little at once."""
-    client = ModelClient(model.base_url, "scripted", timeout_s=5, concurrency=8, max_attempts=1, context_tokens=4_096)
+    client = ModelClient(
+        model.base_url, "scripted", timeout_s=5 * SLOWNESS, concurrency=8, max_attempts=1, context_tokens=4_096
+    )
     yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, poll_s=30)
     await client.aclose()
 
@@ -126,7 +129,7 @@ async def test_a_message_that_does_not_fit_even_alone_is_a_failure(
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 4))
     await set_break(api, 2)
-    client = ModelClient(model.base_url, "scripted", timeout_s=5, max_attempts=1, context_tokens=2_000)
+    client = ModelClient(model.base_url, "scripted", timeout_s=5 * SLOWNESS, max_attempts=1, context_tokens=2_000)
     clock.step(2)
     await Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, poll_s=30).drain()
     await client.aclose()

@@ -17,6 +17,7 @@ import psutil
 
 from tests.oracle.answers import DECLINES, echo, misbehave
 from tests.scripted_model import HANG_UP, Step, refuses, says, sends
+from tests.slowness import SLOWNESS
 from tests.soak.ledger import Violation
 from tests.soak.stack import Program, Stack
 
@@ -24,8 +25,8 @@ Inject = Callable[[Stack, random.Random], AbstractAsyncContextManager[None]]
 Says = Literal["down", "redis down"]
 """What `/readyz` has to say during a fault."""
 
-READY_S = 20.0
-REFUSED_S = 60.0
+READY_S = 20.0 * SLOWNESS
+REFUSED_S = 60.0 * SLOWNESS
 """For 30 seconds after a refused write the service says that it cannot write."""
 
 
@@ -388,7 +389,7 @@ FAULTS = (
         REFUSED_S,
     ),
     Fault("out of memory", "a trigger fails writes with 53200", "it is dropped", writes_fail("53200")),
-    Fault("chats locked", "locks the rows of all chats", "rolls back", locked("SELECT FROM chats FOR UPDATE")),
+    Fault("chats locked", "locks the rows of all chats", "rolls back", locked("SELECT 1 FROM chats FOR UPDATE")),
     Fault("table locked", "LOCK TABLE messages", "rolls back", locked("LOCK TABLE messages IN ACCESS EXCLUSIVE MODE")),
     Fault("Redis killed", "kill -9 of Valkey", "it is started again", valkey_killed, "redis down"),
     Fault("Redis frozen", "SIGSTOP of Valkey", "SIGCONT", stopped("valkey"), "redis down"),

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
+from tests.slowness import SLOWNESS
 from tests.soak.checks import calm_down, check_talks
 from tests.soak.faults import Fault, says_during
 from tests.soak.ledger import Violation
@@ -17,8 +18,8 @@ TALKERS = 4
 NOTICE_S = 8.0
 """How long `/readyz` may take to notice a fault."""
 
-BOUNDED_S = 5.0
-ALL_WORK_S = 120.0
+BOUNDED_S = 5.0 * SLOWNESS
+ALL_WORK_S = 120.0 * SLOWNESS
 
 
 class Soak:

@@ -33,12 +33,13 @@ from app.local.valkey import Valkey
 from tests.oracle.answers import echo
 from tests.proxies import CuttingProxy, FreezingProxy
 from tests.scripted_model import ScriptedModel
+from tests.slowness import ALLOCATOR, SLOWNESS
 from tests.soak.ledger import Violation
 from tests.talk import Json
 
 ROOT = Path(__file__).parents[2]
 ADMIN_KEY = "mb_5a0c5a0c5a0c_" + "k" * 43
-START_S = 60.0
+START_S = 60.0 * SLOWNESS
 MAX_PROCESS_BYTES = 500 * 1024 * 1024
 MAX_CONNECTIONS = 60
 KNOWN_CAUSES = {"Unavailable", "WritesRefused"}
@@ -67,7 +68,7 @@ class Program:
         self.process = await spawn(self.command)
         self.expected = True
 
-    async def end(self, number: signal.Signals, within_s: float = 30.0) -> int:
+    async def end(self, number: signal.Signals, within_s: float = 30.0 * SLOWNESS) -> int:
         """Send a signal, and return the exit code. Raises Violation if the process does not end."""
         assert self.process is not None
         self.expected = False
@@ -184,12 +185,13 @@ class Stack:
         for program in (*self.apis, *self.workers):
             await program.start()
         self.http = await self._exits.enter_async_context(
-            httpx.AsyncClient(headers={"Authorization": f"Bearer {ADMIN_KEY}"}, timeout=10, trust_env=False)
+            httpx.AsyncClient(headers={"Authorization": f"Bearer {ADMIN_KEY}"}, timeout=10 * SLOWNESS, trust_env=False)
         )
         await self.until_ready(START_S)
 
     def _environment(self) -> dict[str, str]:
         return {
+            **ALLOCATOR,
             "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
             "PYTHONPATH": str(ROOT),
             "MEMOBOOK_DATABASE_URL": self.link.url,
@@ -253,7 +255,7 @@ class Stack:
     async def connect(self, **settings: str) -> "asyncpg.Connection[asyncpg.Record]":
         """Return a connection to the database that no proxy is before."""
         given = {"application_name": "soak", **settings}
-        return await asyncpg.connect(self.database_url, server_settings=given, timeout=10)
+        return await asyncpg.connect(self.database_url, server_settings=given, timeout=10 * SLOWNESS)
 
     async def readiness(self, port: int) -> tuple[int, Json]:
         """The status and the answer of `/readyz` of an API process; 0 if it does not answer."""

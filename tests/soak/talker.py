@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import httpx
 
+from tests.slowness import SLOWNESS
 from tests.soak.ledger import Ledger, Line, Said, Violation, check_context, words_of
 from tests.soak.stack import ADMIN_KEY, Stack
 from tests.talk import Json
@@ -22,7 +23,7 @@ FORMATS: Final = ("segments", "openai", "anthropic", "text")
 LONGEST: Final = 150
 """A chat with more messages is left alone, and a new one begins."""
 
-PATIENCE_S = 60.0
+PATIENCE_S = 60.0 * SLOWNESS
 """How long a request may remain unanswered after a fault is undone, and as long as any fault lasts."""
 
 

@@ -18,6 +18,7 @@ from app.local.running import Urls
 from app.main import create_app
 from app.registry import LAYERS
 from tests.conftest import SETTLE_S, client_of
+from tests.slowness import SLOWNESS
 
 MOST_ROUNDS = 40
 """The most rounds of work that follow from one change."""
@@ -63,7 +64,7 @@ async def open_service(
         apis = {tenant: await opened.enter_async_context(client_of(app, key)) for tenant, key in keys.items()}
         quoter = writer = Dispatcher(JobContext(database, clock), LAYERS, slots=1, poll_s=30)
         if model_url:
-            model = ModelClient(model_url, "scripted", timeout_s=5, concurrency=1, max_attempts=1)
+            model = ModelClient(model_url, "scripted", timeout_s=5 * SLOWNESS, concurrency=1, max_attempts=1)
             opened.push_async_callback(model.aclose)
             writer = Dispatcher(JobContext(database, clock, model), LAYERS, slots=1, poll_s=30)
         yield Service(apis, clock, writer, quoter)

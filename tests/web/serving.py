@@ -14,8 +14,9 @@ import uvloop
 
 from app.web.connections import ConnectionLimits
 from app.web.protocol import BoundedProtocol, bounded_protocol
+from tests.slowness import SLOWNESS
 
-PATIENCE_S = 20.0
+PATIENCE_S = 20.0 * SLOWNESS
 BIG_BYTES = 32 * 1024 * 1024
 """The length of the answer at `/big`: more than the buffers of the system hold."""
 
