@@ -58,7 +58,7 @@ CLOCK_CHECK_S = 10.0
 back."""
 
 PUT_OFF_S = 0.05
-"""How many seconds after postponed work is due the worker polls for it: the database's clock may be slower."""
+"""The worker polls for postponed work this many seconds after it is due, because the database's clock may be slower."""
 
 LOST_S = 0.1
 """Seconds to wait before the next poll if some items that were found could not be claimed, such as locked ones."""
@@ -69,8 +69,8 @@ class Dispatcher:
 
     The due work of a tenant that has used up its monthly tokens is *held*: it stays due, but is not claimed. Items that
     are already running end normally, and other tenants are not affected. The first poll of the next month finds the
-    held work. Requests work as usual, with one exception: if a full cut of a chat's history waits for held work, the
-    history grows until the cut is forced.
+    held work. Requests work as usual, with one exception: a full cut, which removes the oldest messages from a chat's
+    history, waits for their memories. If that work is held, the history grows until the cut is forced.
 
     Args:
         ctx: The context that jobs run with.
@@ -109,6 +109,7 @@ class Dispatcher:
         self._started = 0
         self._last_poll_at: datetime | None = None
         self._clock_checked_s = -math.inf
+        self._renewed_s = -math.inf
         self._put_off_until_s = -math.inf  # on the clock of the event loop
 
     def wake(self) -> None:
@@ -140,15 +141,19 @@ class Dispatcher:
     async def drain(self) -> int:
         """Run items until none is ripe and none that was put off waits; return how many were started."""
         first = self._started
-        while True:
-            before = self._started
-            await self._poll()
-            if self._running:
-                await asyncio.wait(list(self._running))
-            elif (wait_s := self._put_off_until_s - asyncio.get_running_loop().time()) > 0:
-                await asyncio.sleep(wait_s)
-            elif self._started == before:  # items that were started may have ended already
-                return self._started - first
+        async with asyncio.TaskGroup() as tasks:  # if the renewal fails, this fails, too
+            renewing = tasks.create_task(self._renew())
+            while True:
+                before = self._started
+                await self._poll()
+                if self._running:
+                    await asyncio.wait(list(self._running))
+                elif (wait_s := self._put_off_until_s - asyncio.get_running_loop().time()) > 0:
+                    await asyncio.sleep(wait_s)
+                elif self._started == before:  # items that were started may have ended already
+                    break
+            renewing.cancel()
+        return self._started - first
 
     async def _keep_polling(self) -> None:
         while not self._stopping.is_set():
@@ -179,6 +184,8 @@ class Dispatcher:
         free = self._slots - len(self._running)
         if free <= 0:
             return self._poll_s
+        if self._running and time.monotonic() > self._renewed_s + 2 * work_queue.RENEW_S:
+            await self._renew_once()  # this process stood still, and would claim its own running items again
         now = self._ctx.clock()
         await self._hasten(now)
         async with self._ctx.database.unit_of_work() as db_session:
@@ -299,10 +306,14 @@ class Dispatcher:
         """Renew the leases. An item whose lease is not renewed in time is claimed again, by any worker."""
         while True:
             await asyncio.sleep(work_queue.RENEW_S)
-            if claims := list(self._running.values()):
-                with suppress(Unavailable, asyncpg.PostgresError):
-                    async with self._ctx.database.unit_of_work() as db_session:
-                        await work_queue.renew(db_session, claims)
+            with suppress(Unavailable, asyncpg.PostgresError):
+                await self._renew_once()
+
+    async def _renew_once(self) -> None:
+        if claims := list(self._running.values()):
+            async with self._ctx.database.unit_of_work() as db_session:
+                await work_queue.renew(db_session, claims)
+        self._renewed_s = time.monotonic()
 
     async def _keep_reporting(self) -> None:
         """Report that this worker runs, until cancelled; then delete the worker's row."""

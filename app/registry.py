@@ -71,7 +71,7 @@ def find_faults(layers: Sequence[Layer]) -> list[str]:
         *_find_duplicates("prompt", [prompt.name for layer in layers for prompt in layer.prompts]),
         *_find_duplicates("edges", [*BUILT_IN_EDGES, *(layer.edges for layer in layers if layer.edges)]),
         *(
-            f"the layer {layer.name!r} changes with an unknown name: {name!r}"
+            f"the layer {layer.name!r} changes with {name!r}, which no layer is called"
             for layer in layers
             for name in (*layer.changes_with, *layer.documents_change_with)
             if name not in known_as
@@ -95,7 +95,7 @@ def _find_duplicates(kind: str, names: Iterable[str]) -> list[str]:
 
 
 def _use(layers: Sequence[Layer]) -> None:
-    """Configure the settings, contexts and line copies of this process for these layers.
+    """Configure the settings, contexts, line copies, searches and vectors of this process for these layers.
 
     Raises ValueError with the messages of `find_faults`; nothing is changed then.
     """

@@ -19,7 +19,16 @@ from app.kit.llm.client import ModelClient
 from app.kit.owners import Owner
 from app.kit.work_queue import NewWork
 from app.registry import LAYERS
-from tests.background import LONG_S, PATIENCE_S, CountedClock, locked_chat, running, until, worker
+from tests.background import (
+    LONG_S,
+    PATIENCE_S,
+    CountedClock,
+    locked_chat,
+    running,
+    until,
+    while_the_model_is_asked,
+    worker,
+)
 from tests.book import book, change, due_rows, statuses
 from tests.conftest import NOON, client_of, sqlalchemy_url
 from tests.scripted_model import ScriptedModel
@@ -266,7 +275,7 @@ async def test_the_loop_soon_rechecks_lines_locked_by_others(
     dispatcher = Dispatcher(JobContext(database, counted), LAYERS, slots=8, poll_s=LONG_S)
     async with AsyncExitStack() as stack:
         async with database.unit_of_work() as claiming:
-            await claiming.raw.execute("SELECT FROM work WHERE owner_key = $1 FOR UPDATE", chat_key(tenant, "c"))
+            await claiming.raw.execute("SELECT 1 FROM work WHERE owner_key = $1 FOR UPDATE", chat_key(tenant, "c"))
             await stack.enter_async_context(running(dispatcher))
             await counted.reads.reaches(3)
         await until(database, chat_key(tenant, "c"))
@@ -328,11 +337,54 @@ async def test_a_lease_is_renewed_for_as_long_as_the_model_thinks(
     gate = model.hold(1)
     async with worker(database_url, clock, model) as dispatcher, running(dispatcher):
         await gate.reached()
-        await change(database, tenant, "work", "leased_until = clock_timestamp() - interval '1 hour'")
-        await until(database, chat_key(tenant, "c"), "leased_until > clock_timestamp()")
+        await _until_renewed(database, tenant)
         gate.release()
         await until(database, chat_key(tenant, "c"))
     assert len(model.calls) == 1
+
+
+async def test_a_lease_is_renewed_while_a_worker_drains(
+    api: httpx.AsyncClient,
+    database_url: str,
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    nothing_due: None,
+) -> None:
+    await append(api, talk(1, 8))
+    clock.step(2)
+    async with worker(database_url, clock, model) as dispatcher, while_the_model_is_asked(dispatcher, model):
+        await _until_renewed(database, tenant)
+    assert len(model.calls) == 1
+
+
+async def test_a_worker_that_stood_still_keeps_its_own_items(
+    api: httpx.AsyncClient,
+    database_url: str,
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    nothing_due: None,
+) -> None:
+    await append(api, talk(1, 8))
+    clock.step(2)
+    gate = model.hold(1)
+    async with worker(database_url, clock, model) as dispatcher:
+        await dispatcher._poll()  # not in its loop, which would renew the lease
+        await gate.reached()
+        await change(database, tenant, "work", "leased_until = clock_timestamp() - interval '1 hour'")
+        await dispatcher._poll()
+        gate.release()
+        await dispatcher.drain()
+    assert len(model.calls) == 1
+
+
+async def _until_renewed(database: Database, tenant: str) -> None:
+    """Let the leases expire, and wait until they are renewed."""
+    await change(database, tenant, "work", "leased_until = clock_timestamp() - interval '1 hour'")
+    await until(database, chat_key(tenant, "c"), "leased_until > clock_timestamp()")
 
 
 async def test_a_loop_stopped_during_a_notification_ends(dispatcher: Dispatcher) -> None:

@@ -12,7 +12,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS
-from tests.background import PATIENCE_S, CountedClock, locked_chat, running, until, worker
+from tests.background import PATIENCE_S, CountedClock, locked_chat, running, until, until_waited_for, worker
 from tests.book import change, due_rows, statuses
 from tests.proxies import FreezingProxy
 from tests.scripted_model import ScriptedModel
@@ -27,6 +27,24 @@ async def wait_s(database: Database, row: asyncpg.Record) -> float:
         return float(
             await connection.fetchval("SELECT extract(epoch FROM $1 - clock_timestamp())", row["leased_until"])
         )
+
+
+async def test_a_draft_is_saved_once_its_chat_is_free(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    database: Database,
+    tenant: str,
+    clock: SteppedClock,
+    model: ScriptedModel,
+) -> None:
+    await append(api, talk(1, 8))
+    clock.step(2)
+    async with locked_chat(database, tenant) as holder:
+        draining = asyncio.create_task(dispatcher.drain())
+        await until_waited_for(holder, times=2)
+    assert await draining == 1
+    assert await statuses(api) == ["ready"]
+    assert len(model.calls) == 1
 
 
 @pytest.mark.parametrize(("due_for_s", "least_s", "most_s"), [(2, 0.5, 3), (3_600, 4, RETRIED_WITHIN_S)])
@@ -59,7 +77,7 @@ async def test_the_loop_soon_retries_work_of_a_locked_chat(
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
-    async with running(dispatcher):  # it polls every 30 seconds
+    async with running(dispatcher):  # it polls every hour
         async with asyncio.timeout(PATIENCE_S), locked_chat(database, tenant):
             await until(database, chat_key(tenant, "c"), "attempts = 1")
             await until(database, chat_key(tenant, "c"), "attempts = 0")

@@ -44,7 +44,7 @@ FAULTS: list[tuple[dict[str, Any], list[str]]] = [
     ({"prompts": MEMOS.prompts}, ["the prompt name 'memo' is used 2 times"]),
     ({"edges": "batches"}, ["the edges name 'batches' is used 2 times"]),
     ({"edges": "every_8"}, ["the edges name 'every_8' is used 2 times"]),
-    ({"changes_with": ("memos", "?")}, ["the layer 'words' changes with an unknown name: '?'"]),
+    ({"changes_with": ("memos", "?")}, ["the layer 'words' changes with '?', which no layer is called"]),
     ({"settings": MEMOS.settings}, ["the settings section name 'memos' is used 2 times"]),
     ({"settings": HistorySection}, ["the settings section name 'history' is reserved"]),
 ]

@@ -33,7 +33,7 @@ ORIGIN = (
     "The author of the current text: `model`, a model on behalf of the service; `extractive`, the service by quoting "
     "sentences; `tool`, the model of the chat by calling a tool; `person`, a person."
 )
-IN_PROMPT = "Whether a context contains it, unless a small `max_tokens` trims it."
+IN_PROMPT = "Whether contexts of this line contain it, unless a small `max_tokens` trims it."
 EDITED = "Whether a person changed a text written by the service or by a tool."
 
 _RENAME_IN_FILTERS = """

@@ -1,11 +1,13 @@
 """Runs the job of a work item. All background work runs through here.
 
 A job reads its source in one transaction, and makes a draft while no transaction is open. A second transaction then
-locks the line, checks the lease, checks that the source is unchanged, and saves the draft. If the source has changed,
-the item is due again and no attempt is counted. An item that is completed or fails for good defers `LayerChanged`,
-because a cut may wait for it.
+locks the line, checks the lease, checks that the source is unchanged, and saves the draft. If the line is locked or
+PostgreSQL is away, the second transaction is tried again, because another draft can cost another call of the model. If
+the source has changed, the item is due again and no attempt is counted. An item that is completed or fails for good
+defers `LayerChanged`, because a cut may wait for it.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +22,7 @@ from app.kit.db import DbSession, defer
 from app.kit.errors import Unavailable, WritesRefused
 from app.kit.job_context import JobContext
 from app.kit.llm.client import ModelError
+from app.kit.log.formatter import describe
 from app.kit.scopes import raise_scope
 from app.kit.work_queue import MAX_ATTEMPTS, Claimed
 from app.layers.job import Job, LeftToOthers, Made
@@ -30,11 +33,17 @@ log = logging.getLogger(__name__)
 
 KILLED = ModelError("no worker survived making it", transient=False)
 
+SAVE_S = 10.0
+"""The time after which a draft that cannot be saved is dropped, in seconds. A try that began before goes on."""
+
+PAUSE_S = 1.0
+"""Seconds between two tries to save a draft."""
+
 
 async def run_job(ctx: JobContext, layers: Sequence[Layer], claimed: Claimed) -> None:
     """Run the job of a work item, or record its failure on the item.
 
-    Raises Unavailable if PostgreSQL is down or the line stays locked; nothing is then recorded on the item.
+    Raises Unavailable if PostgreSQL stays away or the line stays locked; nothing is then recorded on the item.
     """
     if claimed.attempts > MAX_ATTEMPTS:
         await _fail(ctx, claimed, KILLED)
@@ -67,6 +76,22 @@ async def _make(ctx: JobContext, job: Job[Any, Any], claimed: Claimed) -> None:
     async with ctx.database.unit_of_work() as db_session:
         source = await job.read(ctx, db_session, claimed)
     draft = None if source is None else await job.draft(ctx, claimed, source)
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + SAVE_S
+    while True:
+        try:
+            await _save(ctx, job, claimed, source, draft)
+            return
+        except WritesRefused:
+            raise
+        except Unavailable as error:
+            if loop.time() >= until_s:
+                raise
+            log.info("%s is saved again soon: %s", claimed.layer, describe(error))
+            await asyncio.sleep(PAUSE_S)
+
+
+async def _save(ctx: JobContext, job: Job[Any, Any], claimed: Claimed, source: object, draft: object) -> None:
     async with ctx.database.unit_of_work() as db_session:
         head = await _lock_head(db_session, claimed)
         if (claimed.owner.is_line and head is None) or not await work_queue.holds_lease(db_session, claimed):

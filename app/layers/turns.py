@@ -1,7 +1,7 @@
 """Periods: the turns after which a layer looks back at the conversation. Pure.
 
-A turn is a message of the user and the first reply to it. A period is a fixed number of consecutive turns. The reply
-that completes a period forms it, and its range does not change afterwards. A layer can also limit the length of a
+A turn is a message of the user and the first reply to it. A period is a fixed number of consecutive turns. It ends with
+the reply that completes its last turn, and its range does not change afterwards. A layer can also limit the length of a
 period. The open period is stored with the line, so that an append reads no earlier messages.
 """
 
@@ -53,8 +53,8 @@ def form_periods(
 ) -> tuple[list[Period], OpenPeriod]:
     """Return the periods that `messages` complete, and the period that is open after them.
 
-    `messages` are those that follow the messages of `filling`, in seq order. A period of `most_seqs` seqs ends even if
-    it has fewer turns, such as one in which only characters speak.
+    `messages` are those that follow the messages of `filling`, the open period, in seq order. A period of `most_seqs`
+    seqs ends even if it has fewer than `every_turns` turns, for example because only characters speak.
     """
     formed = []
     for message in messages:
@@ -72,6 +72,11 @@ def count_turns(first_seq: int, messages: Iterable[Spoken]) -> OpenPeriod:
     for message in messages:
         filling = _take_up(filling, message)
     return filling
+
+
+def can_alter_turns(before: Spoken, after: Spoken) -> bool:
+    """Return whether a message's change can alter turns: it was deleted or restored, or its role or kind changed."""
+    return (before.deleted, before.role, before.kind) != (after.deleted, after.role, after.kind)
 
 
 def _take_up(filling: OpenPeriod, message: Spoken) -> OpenPeriod:
