@@ -81,14 +81,21 @@ class TextsAdded(LineEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesChanged(LineEvent):
-    """Messages were edited, deleted, hidden, un-hidden, excluded or included.
+    """Messages were edited, deleted, hidden, un-hidden, excluded or included, or got another time.
+
+    Or a person cleared the choice to keep a message visible.
 
     Attributes:
-        pairs: Each changed message before and after, in seq order.
+        pairs: Each changed message before and after, in seq order. The two are equal if only the time changed.
+        redated: The seqs of the messages whose times have changed.
+        unpinned: Whether a person cleared the choice to keep a message visible, so that auto-hide may hide it. That
+            alone makes no pair.
 
     """
 
     pairs: Sequence[Pair]
+    redated: frozenset[int] = frozenset()
+    unpinned: bool = False
 
     @property
     def alters_history(self) -> bool:
@@ -97,7 +104,7 @@ class MessagesChanged(LineEvent):
 
     @property
     def by_scenes(self) -> bool:
-        """Whether scenes hid any of the messages before or after the change."""
+        """Whether any of the messages is hidden by scenes, before or after the change."""
         return any("scenes" in (before.hidden_by, after.hidden_by) for before, after in self.pairs)
 
     @property
@@ -108,9 +115,21 @@ class MessagesChanged(LineEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineTruncated(LineEvent):
-    """The end of the line was cut off: no message is left from `from_seq` (inclusive) on."""
+    """The end of the line was cut off: no message is left from `from_seq` (inclusive) on.
+
+    Attributes:
+        from_seq: The first seq without a message.
+        copied_from: The line that was copied up to there, if this line is a new copy; else None.
+
+    """
 
     from_seq: int
+    copied_from: tuple[UUID, UUID] | None = None
+
+    @property
+    def former_line(self) -> tuple[UUID, UUID]:
+        """The line with the rows from before the truncation, as far as this one may lack them."""
+        return self.copied_from or self.head.line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +139,7 @@ class MessagesMoved(LineEvent):
     Attributes:
         from_line_id: The other line.
         kept_seq: The last seq up to which both lines have the same messages at the same seqs.
-        seqs: (seq on the other line, seq on this one) of each message that moved, in the order of the first.
+        seqs: (seq on the other line, seq on this one) of each message that moved, sorted by the first.
 
     """
 
@@ -201,7 +220,7 @@ class LayerChanged:
 
 @dataclass(frozen=True, slots=True)
 class CurrentLineReplaced:
-    """Another line of a chat has become the current one: a restore, a switch or a re-import."""
+    """Another line of a chat has become the current one, by a restore, a switch or a re-import."""
 
     tenant: str
     chat_key: UUID
@@ -232,7 +251,7 @@ class ChatEdited:
 def content_changed(pair: Pair) -> bool:
     """Return whether something changed that summaries depend on: a message's text, its speaker or its eligibility.
 
-    Auto-hide changes none of these: it hides only messages that the running recap covers.
+    Hiding by scenes (auto-hide) changes none of these: scenes hide only messages that the running recap covers.
     """
     before, after = (message._replace(hidden_by=None) if message.hidden_by == "scenes" else message for message in pair)
     return before != after

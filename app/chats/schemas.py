@@ -14,8 +14,10 @@ MAX_PERSONA_CHARS = 100_000
 CharacterName = Annotated[PathText, Field(min_length=1, max_length=200, json_schema_extra=NOT_BLANK_SCHEMA), NotBlank]
 
 CHARACTER_ID = "The character's id."
-ALIASES = "The character's former names, newest last; each of them still means the character."
-
+ALIASES = (
+    "The character's former names, newest last. A rename keeps the newest 20. Each of them still identifies the "
+    "character."
+)
 DISABLED = (
     "Whether the character is disabled. Its messages are then not summarised, its persona is not sent, and it is never "
     "chosen for a request that names no character."
@@ -93,7 +95,7 @@ class ChatPut(RequestModel):
     )
 
     user_id: Annotated[PathText, Field(min_length=1, max_length=200)] | None = Field(
-        None, description="The chat's user."
+        None, description="The id of the chat's user, chosen by the caller."
     )
     characters: Annotated[list[Character], Field(max_length=50)] | None = Field(
         None, description="The characters of the chat."
@@ -117,7 +119,9 @@ class ChatPut(RequestModel):
         "writes in the language of the messages.",
     )
     metadata: JsonObject | None = Field(
-        None, description="The caller's own JSON object, merged; at most 16 KiB. A restore does not change it."
+        None,
+        description="The caller's own JSON object, merged into the stored one, which may have at most 16 KiB. A "
+        "restore does not change it.",
     )
 
     @model_validator(mode="after")
@@ -162,7 +166,7 @@ class ChatOut(BaseModel):
     """A chat."""
 
     chat_id: str = Field(description="The chat's id, chosen by the caller.")
-    user_id: str | None = Field(description="The chat's user.")
+    user_id: str | None = Field(description="The id of the chat's user, chosen by the caller.")
     characters: list[CharacterOut] = Field(description="The characters of the chat.")
     user_name: str | None = Field(description="The user's name in the story.")
     user_persona: str | None = Field(description="A description of the user in the story.")

@@ -70,7 +70,7 @@ class LayerSettings(Section):
 
     @property
     def most_messages_uncovered(self) -> int:
-        """How many messages can come before the layer covers the first of them, for example the size of a batch."""
+        """The maximum number of messages that gather before the layer covers them, for example the size of a batch."""
         return 0
 
 
@@ -80,15 +80,20 @@ class PlacementSettings(Section):
     position: Literal["none", "before_prompt", "in_prompt", "in_chat", -1, 0, 1, 2] = Field(
         "in_prompt",
         description="Where the segment is placed: `in_prompt` keeps the order of segments, `before_prompt` puts it "
-        "before all others, `in_chat` among the messages, `none` omits it. SillyTavern's numbers are accepted.",
+        "before all others, `in_chat` among the messages, `none` omits it. The numbers of SillyTavern are accepted: "
+        "-1 is `none`, 0 `in_prompt`, 1 `in_chat`, 2 `before_prompt`.",
     )
     depth: int = Field(2, ge=0, le=1_000, description="With `in_chat`: how many messages follow the segment.")
     role: Literal["system", "user", "assistant"] = Field("system", description="With `in_chat`: the segment's role.")
-    scan: bool | None = Field(None, description="Whether the caller's lorebook should scan the segment.")
+    scan: bool | None = Field(
+        None,
+        description="Whether the caller should look for the keywords of its lorebook in the segment. The service only "
+        "returns this value with the segment.",
+    )
 
 
 class EligibilitySettings(LayerSettings):
-    """Settings of a layer that decide which messages are summarised, for all layers."""
+    """Settings that decide which messages are summarised: one layer has them, and all layers follow them."""
 
     include_user: bool = Field(True, description="Whether the user's messages are summarised.")
     include_system: bool = Field(False, description="Whether system messages are summarised.")
@@ -111,14 +116,16 @@ class HistorySettings(Section):
         None,
         ge=2,
         le=10_000,
-        description="From this many messages on, the cut no longer waits for memories; with scenes, it still waits up "
-        "to ten minutes for the search for breaks. "
+        description="If the history has this many messages, a cut no longer waits until memory covers them. With the "
+        "edges `scenes`, the cut still waits up to ten minutes for the search for the ends of scenes. "
         "By default `keep_messages` + `grow_messages` + the larger of 32 and `memos.every_messages`.",
     )
     edges: str = Field(
         EVERY_8,
-        description="Where the history may begin after a cut. If the layer that makes these edges is off, it may begin "
-        "at every eighth seq.",
+        description="Where the history may begin after a cut: after messages that have a memo together "
+        "(`batches`), after messages that were folded into the summary (`folds`), with a scene (`scenes`), at every "
+        "eighth seq (`every_8`), or at any message (`every_message`). If the layer that makes these edges is off, at "
+        "every eighth seq.",
     )
     keep_scenes: int = Field(
         2, ge=0, le=50, description="With the edges `scenes`: how many of the newest scenes a cut leaves."
@@ -169,10 +176,12 @@ class ChatSettings(Section):
     )
     cache: Literal["auto", "off", "5m", "1h"] = Field(
         "auto",
-        description="How long the provider should keep the prompt. `off` gives no breakpoints; `1h` adds a `ttl` to "
-        "`cache_control`; `auto` chooses the one of these that would have cost least with the user's last 16 pauses. "
-        "The setting changes no text of a context, only its breakpoints and `cache_control`. It also decides after how "
-        "long a pause a cold cut is made, unless `cache_ttl_s` is set.",
+        description="How long the provider should keep the prompt. `5m` and `1h` give breakpoints, and `1h` adds "
+        "a `ttl` to `cache_control`; `off` gives none. `auto` chooses the one of these three that would have cost "
+        "least with the user's last 16 pauses. The setting changes no text of a context, only its breakpoints and "
+        "`cache_control`. Unless `cache_ttl_s` is set, it also decides after how long a pause the prompt counts as no "
+        "longer cached. After such a pause the whole prompt has to be paid anyway, so the history may be cut early (a "
+        "cold cut).",
     )
     cache_ttl_s: int = Field(
         300,
@@ -186,7 +195,7 @@ class ChatSettings(Section):
         description="`inline` writes `[04/01 22:15] Sakura: …` in contexts. A reply that begins with such a stamp is "
         "stored without it.",
     )
-    time: bool = Field(False, description="Whether a segment after the history contains the time.")
+    time: bool = Field(False, description="Whether a segment after the history contains the current time.")
     instruction: str | None = Field(
         None,
         max_length=20_000,

@@ -57,7 +57,7 @@ class KeyOut(BaseModel):
     )
 
     id: str = Field(
-        description="The id of the key; it is also the part after `mb_` in a key that the service generated."
+        description="The id of the key; a key that the service generated begins with `mb_`, this id, and `_`."
     )
     tenant: str = Field(description="The tenant whose data the key gives access to.")
     scopes: list[Scope] = Field(description=_SCOPES)

@@ -25,7 +25,7 @@ class CheckpointOut(BaseModel):
 
     name: str = Field(description="The checkpoint's name.")
     line: UUID = Field(description="The checkpoint's line: pass it as `line` to read its content.")
-    head_seq: int = Field(description="The newest seq of the line; 0 if it is empty.")
+    head_seq: int = Field(description="The highest seq used so far, even by a deleted message; 0 for an empty line.")
     messages: int = Field(description="The number of messages, without deleted ones.")
     created_at: datetime = Field(description="When the checkpoint was created.")
 
@@ -36,7 +36,7 @@ class LineOut(BaseModel):
     line: UUID = Field(description="The line's id: pass it as `line` to read it.")
     current: bool = Field(description="Whether this is the current line, to which messages are appended.")
     parent: UUID | None = Field(description="The line that it was copied from, which may be a checkpoint's.")
-    head_seq: int = Field(description="The newest seq of the line; 0 if it is empty.")
+    head_seq: int = Field(description="The highest seq used so far, even by a deleted message; 0 for an empty line.")
     messages: int = Field(description="The number of messages, without deleted ones.")
     created_at: datetime = Field(description="When the line was created.")
     last_active_at: datetime = Field(

@@ -45,7 +45,7 @@ from app.lines.queries import LineRow
 CHECKPOINT = "checkpoint"
 
 MOST_PRUNED = 4
-"""The maximum number of lines that one re-import deletes. A re-import adds one line, so there are more lines to delete
+"""The maximum number of lines that one re-import deletes. A re-import adds one line, so more than one has to be deleted
 only after the limit was lowered."""
 
 
@@ -126,8 +126,9 @@ async def restore(db_session: DbSession, ref: ChatRef, name: str, *, limits: Lin
 async def replace_line(db_session: DbSession, head: Head, *, until_seq: int, limits: LineLimits, now: datetime) -> UUID:
     """Make a copy of `head`'s line, up to `until_seq` (inclusive; 0 copies no message), the current line.
 
-    Return its id; the caller has to call `truncate_copy` next. Then at most `limits.replaced` lines that re-imports
-    replaced are left: older ones are deleted, at most MOST_PRUNED of them in one call. Raises ChatBusy, TooManyLines.
+    Return the id of the copy; the caller has to call `truncate_copy` next. Of the lines that re-imports replaced,
+    including this one, the newest `limits.replaced` are kept. Older ones are deleted, at most MOST_PRUNED in one call.
+    Raises ChatBusy, TooManyLines.
     """
     replaced = await line_queries.list_replaced(db_session, head.chat_key)
     kept = limits.replaced - int(await line_queries.is_replaceable(db_session, head.line))
@@ -248,24 +249,26 @@ async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int
     defer(db_session, WorkScheduled())
     defer(db_session, ChatForked(ref.key, (target.key, line_id)))
     if at_seq is not None:
-        await truncate_copy(db_session, (target.key, line_id), at_seq, now=now)
+        await truncate_copy(db_session, source, (target.key, line_id), at_seq, now=now)
 
 
-async def truncate_copy(db_session: DbSession, line: Line, until_seq: int, *, now: datetime) -> Head:
-    """Recount a copy that ends at `until_seq` and return its head.
+async def truncate_copy(db_session: DbSession, source: Line, line: Line, until_seq: int, *, now: datetime) -> Head:
+    """Recount a copy of `source` that ends at `until_seq` and return its head.
 
     The deferred `LineTruncated` then reopens the rows that extend beyond the end, and moves the anchor back.
     """
     head = await _lock_copy(db_session, line)
     await line_queries.recount(db_session, head)
-    defer(db_session, LineTruncated(head=head, now=now, settle_s=db_session.settle_s, from_seq=until_seq + 1))
+    settle_s, from_seq = db_session.settle_s, until_seq + 1
+    defer(db_session, LineTruncated(head=head, now=now, settle_s=settle_s, from_seq=from_seq, copied_from=source))
     return head
 
 
 async def _lock_copy(db_session: DbSession, line: Line) -> Head:
     """Lock a copy that this transaction has made, and register it with the revision that its row begins with.
 
-    A copy in another chat begins with the time, so a chat that was erased and made again never meets an old number.
+    The revision of a copy in another chat begins at the time in milliseconds, so that a chat which was erased and made
+    again never has an old number.
     """
     head = await lock_line(db_session, *line)
     if head is None:

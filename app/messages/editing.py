@@ -1,11 +1,11 @@
 """Operations that change messages: edit, exclude, pin, hide, delete, cut off the end.
 
 They lose no text: an edit keeps the former text as a revision, and a delete keeps the row as a tombstone. If memories
-depend on the change, the counts in the head (columns of the line's row) are updated, and an event is deferred. Its
-handlers update the memories in the same transaction.
+depend on the change, the counts in the head (columns of the line's row) are updated, and an event is deferred. The
+handlers of the event update the memories in the same transaction.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -26,12 +26,12 @@ from app.messages.service import count_said
 async def edit_message(
     db_session: DbSession, ref: ChatRef, message_id: str, given: Mapping[str, Any], *, now: datetime
 ) -> Message:
-    """Change the fields of a message in `given`: content, excluded, pinned, hidden, metadata; None resets a field.
+    """Set the fields of a message that `given` has: content, excluded, pinned, hidden, metadata; None resets a field.
 
     Raises MessageNotFound, also for a deleted message, and Invalid for an empty text without a tool call.
     """
     head, message = await lock_message(db_session, ref, message_id)
-    before = as_range(message)
+    before, was_pinned = as_range(message), message.visibility_pinned
     content = drop_echo(head, message.role, message.name, given.get("content", ""))
     if "content" in given and content != drop_echo(head, message.role, message.name, message.content):
         if not content and not message.tool_calls:
@@ -50,7 +50,8 @@ async def edit_message(
             setattr(message, name, bool(given[name]))
     if "metadata" in given:
         message.message_metadata = given["metadata"]
-    await save_message(db_session, head, before, message, now)
+    unpinned = was_pinned and not message.visibility_pinned
+    await save_message(db_session, head, before, message, now, unpinned=unpinned)
     return message
 
 
@@ -119,8 +120,9 @@ async def lock_message(db_session: DbSession, ref: ChatRef, message_id: str) -> 
 def _set_hidden(message: Message, hidden: bool | None) -> None:
     """Hide a message on behalf of a person, or un-hide it; None clears the choice.
 
-    Auto-hide never un-hides a message that a person hid. If a person un-hides a hidden message, auto-hide leaves it
-    visible until a person hides it or clears the choice. Un-hiding a message that is already visible has no effect.
+    Auto-hide hides old scenes. It never un-hides a message that a person hid. If a person un-hides a hidden message,
+    auto-hide leaves it visible until a person hides it or clears the choice. Un-hiding a message that is already
+    visible has no effect.
     """
     if hidden is None:
         message.visibility_pinned = False
@@ -157,7 +159,13 @@ def set_content(head: Head, message: Message, content: str) -> None:
 
 
 async def save_message(
-    db_session: DbSession, head: Head, before: RangeMessage, message: Message, now: datetime
+    db_session: DbSession,
+    head: Head,
+    before: RangeMessage,
+    message: Message,
+    now: datetime,
+    *,
+    unpinned: bool = False,
 ) -> None:
     """Write a message, record whether that changes the line, and pass the change to `record_changes`."""
     if db_session.is_modified(message):
@@ -165,7 +173,7 @@ async def save_message(
     else:
         record_nothing(db_session, head.line)
     await db_session.flush()
-    record_changes(db_session, head, [(before, as_range(message))], now)
+    record_changes(db_session, head, [(before, as_range(message))], now, unpinned=unpinned)
 
 
 def note_texts(db_session: DbSession, head: Head, texts: Sequence[tuple[str, str]], now: datetime) -> None:
@@ -175,21 +183,32 @@ def note_texts(db_session: DbSession, head: Head, texts: Sequence[tuple[str, str
 
 
 def record_changes(
-    db_session: DbSession, head: Head, pairs: Sequence[Pair], now: datetime, *, redated: Collection[int] = ()
+    db_session: DbSession,
+    head: Head,
+    pairs: Sequence[Pair],
+    now: datetime,
+    *,
+    redated: frozenset[int] = frozenset(),
+    unpinned: bool = False,
 ) -> None:
     """Update the counts in the head and defer `MessagesChanged`. A pair is a message before and after its change.
 
     Pairs of two equal messages are ignored, except at the seqs `redated`: the times of these messages have changed, and
-    caches contain dates.
+    memories and caches contain dates. `unpinned` is as in `MessagesChanged`; the event is then deferred even without
+    pairs.
     """
     changed = [(before, after) for before, after in pairs if before != after or after.seq in redated]
-    if changed:
+    if changed or unpinned:
         count_changes(head, changed)
-        defer(db_session, MessagesChanged(head=head, now=now, settle_s=db_session.settle_s, pairs=changed))
+        settle_s = db_session.settle_s
+        event = MessagesChanged(
+            head=head, now=now, settle_s=settle_s, pairs=changed, redated=redated, unpinned=unpinned
+        )
+        defer(db_session, event)
 
 
 def as_range(message: Message) -> RangeMessage:
-    """Return the fields that decide on eligibility and hashes."""
+    """Return the fields of a message that decide whether it is summarised, and its digest."""
     return RangeMessage(
         message.seq,
         message.message_id,

@@ -51,7 +51,7 @@ class ToolCall(RequestModel):
 
 Swipes = Annotated[
     list[Annotated[Text, Field(min_length=1, max_length=MAX_CONTENT_CHARS)]],
-    Field(min_length=1, max_length=MAX_SWIPES, fail_fast=True),  # 1,000 wrong swipes in each of 1,000 messages
+    Field(min_length=1, max_length=MAX_SWIPES, fail_fast=True),  # otherwise one request can have a million errors
 ]
 SwipeIndex = Annotated[int, Field(ge=0, lt=MAX_SWIPES)]
 
@@ -74,7 +74,8 @@ class MessageIn(RequestModel):
     )
     selected_swipe: SwipeIndex | None = Field(
         None,
-        description="With `swipes`: the index of the selected text, from 0. By default that of `content`, or 0.",
+        description="With `swipes`: the index of the selected text, from 0. By default the index of `content`, or 0 if "
+        "`content` is left out.",
     )
     kind: Literal["thought"] | None = Field(None, description="`thought` marks a thought of the model.")
     sent_at: UtcDatetime | None = Field(
@@ -160,9 +161,13 @@ class MessageDetail(MessageOut):
     metadata: dict[str, Any] | None = Field(description="The caller's own JSON object.")
     swipes: list[str] = Field(description="All texts of the message; only `content` if it has no alternatives.")
     selected_swipe: int = Field(description="The index in `swipes` of the selected text, from 0.")
-    excluded: bool = Field(description="Whether the message is kept out of all summaries.")
+    excluded: bool = Field(
+        description="Whether the message is kept out of memory: no summary, fact or memory is made from it."
+    )
     pinned: bool = Field(description="Whether the message stays verbatim in the prompt after it has left the history.")
-    hidden_by: Literal["user", "scenes"] | None = Field(description="Who hid the message; null if it is not hidden.")
+    hidden_by: Literal["user", "scenes"] | None = Field(
+        description="`user` if a person hid the message, `scenes` if it is hidden because its scene is old; else null."
+    )
     edited: bool = Field(description="Whether the text was edited.")
     memo_id: UUID | None = Field(description="The id of the memo of the message's batch; null if there is none.")
 
@@ -178,14 +183,17 @@ class MessagePatch(Patch):
         default_factory=absent,
         description="The new text. The former text is kept as a revision, and memories of the message are made again.",
     )
-    excluded: bool | None = Field(None, description="Keep the message out of all summaries. Null is false.")
+    excluded: bool | None = Field(
+        None,
+        description="Keep the message out of memory: no summary, fact or memory is made from it. Null is false.",
+    )
     pinned: bool | None = Field(
         None, description="Keep the message verbatim in the prompt after it has left the history. Null is false."
     )
     hidden: bool | None = Field(
         None,
-        description="Hide the message from the prompt and from summaries. `false` un-hides it, even after auto-hide. "
-        "Null clears the choice: auto-hide decides again from its next run on.",
+        description="Hide the message from the prompt and from summaries. `false` un-hides it, even if it was hidden "
+        "because its scene is old (`scenes.auto_hide`). Null clears the choice: `scenes.auto_hide` decides again.",
     )
     metadata: JsonObject | None = Field(
         None, description="Replaces the caller's own JSON object; at most 16 KiB. Null removes it."
@@ -224,7 +232,10 @@ class VisibilityRange(RequestModel):
 
     first_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The seq of the first message.")
     last_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The seq of the last message, inclusive.")
-    hidden: bool = Field(description="Hide from the prompt and from summaries. `false` un-hides, even after auto-hide.")
+    hidden: bool = Field(
+        description="Hide the messages from the prompt and from summaries. `false` un-hides them, even if they were "
+        "hidden because their scene is old (`scenes.auto_hide`)."
+    )
 
     @model_validator(mode="after")
     def _runs_forward(self) -> Self:
@@ -260,11 +271,12 @@ class VisibilityOut(BaseModel):
 
 
 class MessagePut(MessageIn):
-    """A message of the list.
+    """A message of the complete list. The chat may have it already; if not, it is added.
 
     If the chat has the message, an optional field that is left out keeps its value, and null clears it, if the field
-    may be null. The content has to be sent. Swipes that the message does not have yet are added, but a new selected
-    text replaces the former one; no swipes are removed.
+    may be null. The text has to be sent, as `content` or in `swipes`. Swipes that the message does not have yet are
+    added, and none is removed. A new text without `swipes` is an edit of the selected swipe. With `swipes`, the
+    new selected text replaces the stored swipe at the same index, if that text is not among the `swipes` that are sent.
     """
 
     swipes: Swipes = Field(
@@ -274,7 +286,8 @@ class MessagePut(MessageIn):
     )
     selected_swipe: SwipeIndex = Field(
         default_factory=absent,
-        description="With `swipes`: the index of the selected text, from 0. By default that of `content`, or 0.",
+        description="With `swipes`: the index of the selected text, from 0. By default the index of `content`, or 0 if "
+        "`content` is left out.",
     )
 
     sent_at: UtcDatetime = Field(

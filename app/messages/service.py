@@ -1,8 +1,9 @@
 """Operations on messages: append them, list a page, get one.
 
-An append is one transaction. Its own statements are three: lock the chat (creating it if it is missing), insert the new
-messages, write the head (the columns of the line's row that change). Swipes need one or two more. It defers
-`MessagesAppended`; the handlers of that event run before the commit, and can add statements.
+An append is one transaction. For messages without swipes to an existing chat, it needs three statements: lock the row
+of the current line, insert the messages, write the head (the columns of that row that change). Creating a chat or
+storing swipes needs a few more. The append defers `MessagesAppended`. The handlers of that event run before the commit,
+and send statements of their own; the pipeline then writes the head.
 """
 
 import asyncio
@@ -103,23 +104,38 @@ async def list_page(
 
     The page has at most MAX_PAGE_BYTES of text, swipes included, but at least one message.
     """
-
-    async def read(
-        after_seq: int, before_seq: int | None, count: int, *, newest: bool = False, share: int = 1
-    ) -> tuple[Sequence[Message], bool]:
-        """Read the messages that fit a share of the page, and whether there are more between the seqs."""
-        within: dict[str, Any] = {"after_seq": after_seq, "before_seq": before_seq, "newest": newest}
-        sizes = await list_sizes(db_session, ref.key, line_id, limit=count + 1, **within)
-        fitting = count_fitting(sizes[:count], MAX_PAGE_BYTES // share)
-        return await list_messages(db_session, ref.key, line_id, limit=fitting, **within), len(sizes) > fitting
-
+    line = (ref.key, line_id)
     if bounds.around_seq is not None:
-        before, _ = await read(0, bounds.around_seq, limit // 2, newest=True, share=2)
-        after, more = await read(bounds.around_seq - 1, None, limit - len(before), share=2)
-        return [*before, *after], more
-    if bounds.before_seq is not None and bounds.after_seq is None:
-        return (await read(0, bounds.before_seq, limit, newest=True))[0], False
-    return await read(bounds.after_seq or 0, bounds.before_seq, limit)
+        return await _list_around(db_session, line, bounds.around_seq, limit)
+    newest = bounds.before_seq is not None and bounds.after_seq is None
+    within: dict[str, Any] = {"after_seq": bounds.after_seq or 0, "before_seq": bounds.before_seq, "newest": newest}
+    sizes = await list_sizes(db_session, *line, limit=limit + 1, **within)
+    fitting = count_fitting(sizes[:limit], MAX_PAGE_BYTES)
+    messages = await list_messages(db_session, *line, limit=fitting, **within)
+    return messages, not newest and len(sizes) > fitting
+
+
+async def _list_around(
+    db_session: DbSession, line: tuple[UUID, UUID], seq: int, limit: int
+) -> tuple[Sequence[Message], bool]:
+    """Return what `list_page` returns, for the page with the message at `seq` in the middle.
+
+    The messages before it get at most half of the page, or a single larger message. They leave room for the message at
+    `seq`; if even one of them does not, the page begins with the message at `seq`.
+    """
+    earlier: dict[str, Any] = {"after_seq": 0, "before_seq": seq, "newest": True}
+    later: dict[str, Any] = {"after_seq": seq - 1, "before_seq": None, "newest": False}
+    before_sizes = await list_sizes(db_session, *line, limit=limit // 2, **earlier)
+    after_sizes = await list_sizes(db_session, *line, limit=limit + 1, **later)
+    left_bytes = MAX_PAGE_BYTES - sum(after_sizes[:1])
+    has_room = not after_sizes or sum(before_sizes[:1]) <= left_bytes
+    before = count_fitting(before_sizes, min(left_bytes, MAX_PAGE_BYTES // 2), least=int(has_room))
+    after = count_fitting(after_sizes[: limit - before], MAX_PAGE_BYTES - sum(before_sizes[:before]))
+    messages = [
+        *await list_messages(db_session, *line, limit=before, **earlier),
+        *await list_messages(db_session, *line, limit=after, **later),
+    ]
+    return messages, len(after_sizes) > after
 
 
 async def get_message(db_session: DbSession, ref: ChatRef, line_id: UUID, message_id: str) -> Message:

@@ -5,7 +5,7 @@ and the running recap is rebuilt from there on. A break on a deleted message mov
 Messages that auto-hide hides or un-hides do not count as changed.
 
 A message is *judged* once a search has decided whether a scene ends on it. A row of a removed break is *lifted*; if the
-line was truncated before its end, it is also `truncated` (`models.py`).
+line was truncated before the end of the scene, the row is also `truncated` (`models.py`).
 """
 
 from collections.abc import Sequence
@@ -29,22 +29,26 @@ from app.scenes.schedule import DEBOUNCE_S, NAME, hides, schedule_hide
 from app.scenes.settings import SceneSettings
 
 _Placed = tuple[int, Scene]
-"""(last_seq, scene): a scene of another line, and the seq on which it ends on this one."""
+"""(last_seq, scene): a scene of another line, and the seq on which it ends on this line."""
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Update the hashes of the scenes that contain changed messages, schedule the stale ones, and move breaks."""
+    """Update the hashes of the scenes that contain changed messages, schedule the stale ones, and move breaks.
+
+    Auto-hide is scheduled if it may have to leave other messages in sight, or may hide one that a person kept visible.
+    """
     head = event.head
     if NAME not in head.cursors:
         return
     opened = OpenScene.from_json(head.cursors[NAME])
     change = decide_change(event.pairs, opened)
+    alters_sight = event.unpinned or (change is not None and (change.shrinks_open or change.alters_sight))
+    if alters_sight and hides(head):
+        await schedule_hide(db_session, head, now=event.now)
     if change is None:
         return
     if change.touches_open:
         head.cursors[NAME] = opened.rejudged(judged_after_change(opened.judged_seq, change.seqs)).to_json()
-    if (change.shrinks_open or change.alters_sight) and hides(head):
-        await schedule_hide(db_session, head, now=event.now)
     if change.gone:
         await _move_lifted(db_session, head, change.gone)
     scenes = await change_queries.list_holding(db_session, head, change.seqs)
@@ -55,7 +59,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def _follow_changed(db_session: DbSession, event: MessagesChanged, scenes: Sequence[Scene]) -> None:
-    """Update the hashes of `scenes`, which are in order; only scenes with another hash have consequences."""
+    """Update the hashes of `scenes`, which are in order, and what depends on those whose hash has changed."""
     head = event.head
     changed = [one.row.of for one in await rehash(db_session, head, scenes) if one.has_changed]
     if changed:
@@ -81,18 +85,21 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Remove the breaks from `from_seq` on; a scene that is only partly left is open again.
 
     A title or recap that a person wrote for one of these scenes is kept: the row stays without its break, and
-    the next scene that ends there or later takes over the text.
+    the next scene that ends on the row's `last_seq` or later takes over the text.
     """
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:
         return
-    # The message before the end was judged together with the removed messages, so it is judged again.
+    # The last message that is left was judged together with the removed messages, so it is judged again.
     head.cursors[NAME] = OpenScene.from_json(head.cursors[NAME]).rejudged(from_seq - 2).to_json()
     reaching = await change_queries.list_reaching(db_session, head, from_seq)
     await unschedule(db_session, head, NAME, [str(scene.scene_id) for scene in reaching])
     for scene in reaching:
         await _open_again(db_session, head, scene, event)
-    await narratives.truncate(db_session, head.line, RECAP, from_seq, begins_seq=max(from_seq - 1, 1))
+    begins_seq = max(from_seq - 1, 1)
+    await narratives.truncate(
+        db_session, head.line, RECAP, from_seq, begins_seq=begins_seq, former_line=event.former_line
+    )
     await follow(
         db_session, head, [], from_seq=from_seq, until_seq=head.head_seq, now=event.now, settle_s=event.settle_s
     )
@@ -100,9 +107,10 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Re-create on this line, on the same messages, the breaks of the other line that a person set or wrote about.
+    """Re-create the breaks of the other line that a person set, and those of scenes with text by a person.
 
-    A break that was removed there counts as removed here too, so it is not detected again.
+    Each break is on the same message as on the other line. A break that was removed there counts as removed here, too,
+    so it is not detected again.
     """
     head = event.head
     if NAME not in head.cursors:
@@ -127,7 +135,8 @@ async def _move_breaks(
 ) -> None:
     """Move breaks from messages that are `gone` to the last message that is left before them.
 
-    A scene without any message left is dissolved. Its range joins the next scene, and the hash of that scene stays.
+    If no message of a scene is left, its range joins the next scene. The hash of the next scene does not change,
+    because deleted messages do not count.
     """
     head = event.head
     left = [scene for scene in scenes if scene.last_seq not in gone]
@@ -164,8 +173,8 @@ async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]
 async def _open_again(db_session: DbSession, head: Head, scene: Scene, event: LineTruncated) -> None:
     """Delete a scene that reaches past the end of a truncated line.
 
-    If it has a title or recap by a person, its row stays, lifted and `truncated`, for the next scene that ends
-    there or later.
+    If it has a title or recap by a person, its row stays, lifted and `truncated`, for the next scene that ends on its
+    `last_seq` or later. `last_seq` becomes the seq of the last message that is left of the scene, if there is one.
     """
     if not (scene.is_written or scene.titled):
         await db_session.delete(scene)

@@ -19,6 +19,7 @@ from app.chats.head import Head, NewMessage
 from app.chats.revision import record
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
+from app.layers.turns import can_alter_turns
 from app.sessions import queries
 from app.sessions.breaks import Said, find_breaks, find_pause
 from app.sessions.open_session import NAME, OpenSession
@@ -77,19 +78,18 @@ async def end_by_hand(db_session: DbSession, head: Head, *, now: datetime) -> Se
 
 
 async def on_change(_db_session: DbSession, event: MessagesChanged) -> None:
-    """If messages were deleted or restored, mark the turns of the open session as not counted.
+    """If the change can alter the number of turns, mark the turns of the open session as not counted.
 
     Messages of the session before it matter, too: a turn counts in the session of its reply, and its first message can
     be in the session before.
     """
     head = event.head
-    if NAME not in head.cursors:
+    if NAME not in head.cursors or not any(can_alter_turns(*pair) for pair in event.pairs):
         return
-    seqs = [after.seq for before, after in event.pairs if before.deleted != after.deleted]
-    if seqs:
-        session = OpenSession.of(head)
-        lost_messages = session.lost_messages or seqs[-1] >= session.first_seq
-        head.cursors[NAME] = replace(session, turns=None, lost_messages=lost_messages).to_json()
+    session = OpenSession.of(head)
+    gone = [after.seq for before, after in event.pairs if before.deleted != after.deleted]
+    lost_messages = session.lost_messages or max(gone, default=0) >= session.first_seq
+    head.cursors[NAME] = replace(session, turns=None, lost_messages=lost_messages).to_json()
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
@@ -107,7 +107,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Copy the sessions of the other line: each begins where its messages are on this line.
+    """Copy the sessions of the line that a re-import replaced; each begins where its messages are on this line.
 
     Sessions that have no messages on this line are left out. New messages between two sessions belong to the later one.
     """
@@ -131,7 +131,10 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
 
 
 def _may_lack_messages(head: Head, session: OpenSession) -> bool:
-    """Return whether messages of the open session may have been deleted. Without a cursor, this is unknown."""
+    """Return whether messages of the open session may have been deleted.
+
+    Only a cursor stores this, so the answer without a cursor is True.
+    """
     return session.lost_messages or NAME not in head.cursors
 
 

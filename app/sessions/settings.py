@@ -21,16 +21,23 @@ class SessionSettings(LayerSettings):
         "always end one.",
     )
     idle_timeout_s: int | None = Field(
-        None, ge=1, le=31_536_000, description="A new session begins after a pause of so many seconds; null: never."
+        None,
+        ge=1,
+        le=31_536_000,
+        description="A new session begins with the first message after a pause of this many seconds; null: never.",
     )
     daily_reset_hour: int | None = Field(
         None,
         ge=0,
         le=23,
-        description="A new session begins at this hour in the chat's time zone; 0 is midnight, null: never.",
+        description="A new session begins with the first message after this hour of each day, in the chat's time zone; "
+        "0 is midnight, null: never.",
     )
     max_turns: int | None = Field(
-        None, ge=1, le=100_000, description="A new session begins after this many turns; null: never."
+        None,
+        ge=1,
+        le=100_000,
+        description="A new session begins with the user's next message after this many turns; null: never.",
     )
 
     @model_validator(mode="before")

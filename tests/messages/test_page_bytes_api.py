@@ -1,6 +1,7 @@
 """A page of messages has at most 4 MiB of text, swipes included; the next page continues."""
 
 import httpx
+import pytest
 
 from app.kit.paging import MAX_PAGE_BYTES
 from tests.talk import Json, append, get, put, said
@@ -40,3 +41,16 @@ async def test_swipes_count_and_one_message_is_always_there(api: httpx.AsyncClie
     assert len(page["items"][0]["swipes"]) == 13
     rest = await get(api, "/messages", cursor=page["next_cursor"])
     assert ([message["seq"] for message in rest["items"]], rest["next_cursor"]) == ([2], None)
+
+
+@pytest.mark.parametrize(("around_seq", "seqs"), [(1, [1]), (2, [2, 3]), (3, [2, 3]), (4, [3, 4]), (5, [4])])
+async def test_a_page_around_a_message_has_the_same_limit(
+    api: httpx.AsyncClient, around_seq: int, seqs: list[int]
+) -> None:
+    await put(api, settings={"memos": {"enabled": False}})
+    for n in (1, 2):
+        await append(api, [said(n, content=LONG, swipes=[LONG, *(f"{LONG[:-3]}{m}" for m in range(IN_A_PAGE // 2))])])
+    await append(api, [said(3), said(4)])
+    page = await get(api, "/messages", limit=2, around_seq=around_seq)
+    assert [message["seq"] for message in page["items"]] == seqs
+    assert (page["next_cursor"] is None) == (seqs[-1] == 4)

@@ -178,6 +178,18 @@ async def test_what_a_person_shows_again_is_left_alone(
     assert await hidden(api) == [seq for seq in numbers(1, 16) if seq not in (2, 6, 7)]
 
 
+async def test_null_lets_auto_hide_decide_again(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await tell(api, dispatcher, clock, model)
+    await edit(api, "m2", hidden=False)
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == [1, *numbers(3, 12)]
+    await edit(api, "m2", hidden=None)
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == numbers(1, 12)
+
+
 async def test_a_message_hidden_early_and_shown_again_is_left_alone(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:

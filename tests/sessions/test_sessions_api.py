@@ -169,6 +169,17 @@ async def test_deleted_turns_do_not_count(api: httpx.AsyncClient) -> None:
     assert await begins(api) == [(1, "first"), (5, "turns"), (11, "turns")]
 
 
+@pytest.mark.parametrize("change", [{"kind": "thought"}, {"role": "narrator"}])
+async def test_what_is_no_reply_any_more_completes_no_turn(api: httpx.AsyncClient, change: Json) -> None:
+    await put(api, settings={"sessions": {"max_turns": 2}})
+    await append(api, talk(1, 4))
+    ok(await api.put("/v1/chats/c/messages", json={"messages": [*talk(1, 3), said(4) | change]}), 200)
+    await append(api, talk(5, 6))
+    assert await begins(api) == [(1, "first")]
+    await append(api, talk(7, 7))
+    assert await begins(api) == [(1, "first"), (7, "turns")]
+
+
 async def test_turns_before_the_setting_count(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 4))
     await put(api, status=200, settings={"sessions": {"max_turns": 2}})
