@@ -4,10 +4,12 @@ Only the module of the given command is imported, so that the API does not load 
 """
 
 import argparse
+import gc
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from keyword import iskeyword
+from types import ModuleType
 
 from app.kit.errors import AppError
 from app.kit.settings import SettingsError
@@ -20,7 +22,7 @@ COMMANDS = {
     "api": "run only the API",
     "worker": "run only a worker",
     "migrate": "migrate the database schema to the latest version",
-    "reindex": "change to the configured embedding model, or bring changes of a vault into its chat",
+    "reindex": "change to the configured embedding model, or apply changes of an exported vault to its chat",
     "doctor": "check every part of the installation, and say what to do",
     "healthcheck": "check whether one worker still reports, for a supervisor",
     "export": "write a chat to a file or a folder",
@@ -37,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, help_text in COMMANDS.items():
         command = commands.add_parser(name, help=help_text, description=help_text)
         if given[:1] == [name]:
-            module = import_module(f"app.commands.{name}_" if iskeyword(name) else f"app.commands.{name}")
+            module = _import_command(name)
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     options = parser.parse_args(given)
@@ -48,6 +50,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _import_command(name: str) -> ModuleType:
+    """Import a command's module without garbage collections, which would take about a sixth of the import's time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module(f"app.commands.{name}_" if iskeyword(name) else f"app.commands.{name}")
+    finally:
+        if collects:
+            gc.enable()
 
 
 if __name__ == "__main__":

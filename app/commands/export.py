@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the file. A file that cannot be completed is removed."""
+    """Write the file. A new file that cannot be completed is removed."""
     ref, form = name_chat(options.tenant, options.chat_id), FILE_FORMATS[options.format]
     if options.folder is not None and form.name != NAME:
         raise SettingsError(f"--folder: only the format {NAME} can be a folder")
@@ -45,19 +45,41 @@ def run(options: argparse.Namespace) -> int:
             _drop_output()
             raise SettingsError(f"cannot write standard output: {error.strerror}") from None
         return 0
-    if not options.output.name:
-        raise SettingsError(f"cannot write {options.output}: Is a directory")
-    part = options.output.with_name(f".{options.output.name}.part")
+    try:
+        _write_output(url, ref, form, options.output)
+    except OSError as error:
+        raise SettingsError(f"cannot write {options.output}: {error.strerror}") from None
+    return 0
+
+
+def _write_output(url: str, ref: ChatRef, form: FileFormat, path: Path) -> None:
+    """Write a new file and replace the one at `path` by it; write into what is there if that is no regular file."""
+    replaced = _find_replaced(path)
+    if replaced is None:
+        with path.open("wb") as file:
+            asyncio.run(_export(url, ref, form, file))
+        return
+    part = replaced.with_name(f".{replaced.name}.part")
     try:
         with part.open("wb") as file:
             asyncio.run(_export(url, ref, form, file))
-        part.replace(options.output)
-    except OSError as error:
-        raise SettingsError(f"cannot write {options.output}: {error.strerror}") from None
+        part.replace(replaced)
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-    return 0
+
+
+def _find_replaced(path: Path) -> Path | None:
+    """Return the path, without links, of a file that is new or can be replaced; None for a device, pipe or folder.
+
+    Of a link to an open file, such as `/dev/stdout`, the path without links need not exist: then it is None, too.
+    """
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return path.resolve()
+    replaced = path.resolve()
+    return replaced if replaced.is_file() else None
 
 
 def _write_folder(url: str, ref: ChatRef, folder: Path) -> int:

@@ -23,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--user-scope",
         action="store_true",
-        help="browser tokens of this key that are limited to a chat also see what is known of its user and its tenant",
+        help="browser tokens of this key that are limited to a chat also read and change what is known of its user and "
+        "its tenant",
     )
     listing = actions.add_parser("list", help="list all keys, without their secrets")
     revoke = actions.add_parser("revoke", help="revoke a key and the tokens created with it")

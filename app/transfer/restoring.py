@@ -1,14 +1,13 @@
 """Makes a chat from a file of lines, in one transaction.
 
 The file is read twice: first as a whole, so that an invalid file is refused before a connection is taken, then in
-batches that are appended. `records.py` explains the source of a line and kept lines.
+batches that are appended. `records.py` explains what is kept of the file's lines.
 """
 
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import BinaryIO
 
 import orjson
@@ -31,6 +30,7 @@ from app.transfer.transcript import TranscriptError
 
 _BATCH = 500
 _BATCH_BYTES = 4 * 1024 * 1024
+"""A batch ends with the line that makes it longer than this."""
 
 
 @dataclass
@@ -51,9 +51,9 @@ async def read_lines(database: Database, ref: ChatRef, file: BinaryIO, now: date
         head = await _create(db_session, ref, outline, now)
         if outline.source:
             await add_sources(db_session, head, [SourceRow(0, 0, _dump(outline.source))])
-        entries = _read_entries(file, form)
+        batches = _form_batches(file, form)
         place = _Place()
-        while batch := await asyncio.to_thread(_take_batch, entries, file):
+        while batch := await asyncio.to_thread(next, batches, None):
             await _append(db_session, head, batch, place, now)
 
 
@@ -64,7 +64,7 @@ async def _create(db_session: DbSession, ref: ChatRef, outline: _Outline, now: d
         raise taken(ref)
     characters = outline.chat.characters or []
     names = [one.name for one in characters]
-    for one in characters:  # a new character has no former names: it begins with the first and is renamed
+    for one in characters:  # created under its first name and then renamed, which stores the former names
         one.name = one.aliases[0] if one.aliases else one.name
     if len({one.name for one in characters}) < len(characters):
         raise InvalidFile("line 1: characters: must not have a name that is a former name of another character")
@@ -80,7 +80,7 @@ async def _create(db_session: DbSession, ref: ChatRef, outline: _Outline, now: d
 
 @dataclass
 class _Place:
-    """Where the next line of the file belongs: after the message at `seq` and the number of `kept` lines behind it."""
+    """Where the next line of the file belongs: after the message at `seq` and the `kept` lines that follow it."""
 
     seq: int = 0
     kept: int = 0
@@ -147,15 +147,16 @@ def _read_entries(file: BinaryIO, form: LineFormat) -> Iterator[Entry]:
             yield form.read(line, ids)
 
 
-def _take_batch(entries: Iterator[Entry], file: BinaryIO) -> list[Entry]:
-    """Return the next lines, as many as a transaction can take at once; `entries` reads `file`."""
-    batch: list[Entry] = []
-    start = file.tell()
-    for entry in islice(entries, _BATCH):
+def _form_batches(file: BinaryIO, form: LineFormat) -> Iterator[list[Entry]]:
+    """Yield the lines of a file after the header in batches for one insert, of fewer lines if they are long."""
+    batch, start = list[Entry](), 0
+    for entry in _read_entries(file, form):
         batch.append(entry)
-        if file.tell() - start > _BATCH_BYTES:
-            break
-    return batch
+        if len(batch) >= _BATCH or file.tell() - start > _BATCH_BYTES:
+            yield batch
+            batch, start = [], file.tell()
+    if batch:
+        yield batch
 
 
 def _dump(source: Source) -> str:

@@ -21,7 +21,7 @@ STATE = "state.json"
 MAX_ENTRIES = 10_000
 MAX_DIRECTORY_BYTES = 4 * 1024 * 1024
 MAX_BYTES = 1024 * 1024 * 1024
-"""The most bytes of all files together, decompressed."""
+"""The maximum total size of all files after decompression."""
 
 MAX_RATIO, RATIO_FROM_BYTES = 200, 256 * 1024 * 1024
 """The decompressed files may be at most 200 times as large as the zip; up to 256 MiB in all, any ratio is allowed."""
@@ -31,16 +31,25 @@ _ENCRYPTED = 0x1 | 0x40 | 0x2000
 _UTF8 = 0x800
 _READ_BYTES = 256 * 1024
 
+_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, OverflowError, RuntimeError, ValueError)
+"""What `zipfile` raises for a zip that is damaged, was made to harm, or needs something that it does not support.
+
+RuntimeError includes NotImplementedError; ValueError includes UnicodeDecodeError.
+"""
+
 
 class VaultFiles(Protocol):
     """The files of a vault, in a zip or in a folder."""
 
     def list_names(self) -> list[str]:
-        """Return the names of the files, sorted."""
+        """Return the names of the files, sorted. Files in subfolders may be left out."""
         ...
 
     def read_lines(self, name: str) -> Iterator[bytes]:
-        """Yield the lines of a file with their ends, in bounded memory. Raises InvalidVault."""
+        """Yield the lines of a file, each with its line break. Raises InvalidVault.
+
+        A line that is longer than MAX_LINE_BYTES is yielded in parts, so that the memory is bounded.
+        """
         ...
 
 
@@ -57,23 +66,30 @@ class Vault:
         return sorted(name for name in names if not name.endswith("/"))
 
     def read_lines(self, name: str) -> Iterator[bytes]:
-        """Yield the lines of a file with their ends, in bounded memory. Raises InvalidVault."""
+        """Yield the lines of a file, each with its line break, in bounded memory. Raises InvalidVault."""
+        return self._read_entry(self._folder + name)
+
+    def check(self) -> None:
+        """Read all entries of the zip, so that `zipfile` compares their checksums. Raises InvalidVault.
+
+        Entries outside of the folder that may contain the vault are read, too.
+        """
+        for name in self._archive.namelist():
+            for _ in self._read_entry(name):
+                pass
+
+    def _read_entry(self, name: str) -> Iterator[bytes]:
+        """Yield the lines of an entry, whose name begins with the folder if the vault has one."""
         try:
-            with self._archive.open(self._folder + name) as entry:
+            with self._archive.open(name) as entry:
                 # A zip entry has the methods of a raw stream.
                 buffered = BufferedReader(cast("RawIOBase", entry), _READ_BYTES)
                 while line := buffered.readline(MAX_LINE_BYTES):
                     yield line
         except KeyError:
             raise InvalidVault(f"The vault has no file {name!r}.") from None
-        except (zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
+        except _ZIP_ERRORS as error:
             raise InvalidVault(f"{name}: the file in the zip is damaged ({type(error).__name__}).") from None
-
-    def check(self) -> None:
-        """Read all entries and compare their checksums. Raises InvalidVault."""
-        for name in self.list_names():
-            for _ in self.read_lines(name):
-                pass
 
 
 def read_state(vault: VaultFiles) -> Iterator[Row]:
@@ -104,8 +120,8 @@ def open_vault(file: IO[bytes]) -> Vault:
     file.seek(0)
     try:
         archive = zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, OSError, UnicodeDecodeError, ValueError):
-        raise InvalidVault("The zip is damaged: its directory cannot be read.") from None
+    except _ZIP_ERRORS as error:
+        raise InvalidVault(f"The zip is damaged: its directory cannot be read ({type(error).__name__}).") from None
     infos = archive.infolist()
     for info in infos:
         _check_entry(info)
@@ -121,7 +137,10 @@ def open_vault(file: IO[bytes]) -> Vault:
 
 
 def _check_end(file: IO[bytes], size: int) -> None:
-    """Check the record at the end of the zip, which must be its last 22 bytes, so that `zipfile` finds the same one."""
+    """Check the record at the end of the zip. Raises InvalidVault.
+
+    The record must be the last 22 bytes of the file, because `zipfile` could otherwise use another record.
+    """
     file.seek(max(size - _END.size - 20, 0))
     tail = file.read(_END.size + 20)
     if len(tail) < _END.size or not tail[-_END.size :].startswith(b"PK\5\6"):

@@ -46,7 +46,7 @@ _CHECKED = ("characters", "user_name", "user_persona", "system_prompt", "time_zo
 
 MAX_LINES = 10_000
 MAX_WIDE_STATEMENTS = 20_000
-"""The most statements of a user or a tenant that a chat can bring with it."""
+"""The maximum number of statements in a vault that belong to the scope of a user or a tenant."""
 
 
 async def restore_vault(
@@ -54,15 +54,15 @@ async def restore_vault(
 ) -> UUID:
     """Create the chat `ref` from a vault, with all of its lines, and return the id of its current line.
 
-    The chat's user is that of the vault, or the one that the caller's token is limited to. What a user or the tenant
-    learnt in the chat is written to their scopes again. But if the caller's token is limited to a user, this is done
-    only for what the same user learnt, and everything else belongs to the new chat alone. So nothing is written for
-    another user.
+    The chat's user is that of the vault, or the one that the caller's token is limited to. What the
+    chat taught its user or the tenant is written to their scopes again. But if the caller's token is limited to a user,
+    this is done only for what the chat taught the same user, and everything else belongs to the new chat alone. So
+    nothing is written for another user.
 
     A vault contains no due work: the layers schedule what is missing or stale on the current line.
 
-    Raises InvalidVault, ChatTaken, ChatBusy, or Forbidden for a caller who sees only the chat if the vault contains
-    something of wider scopes.
+    Raises InvalidVault, ChatTaken, ChatBusy. Raises Forbidden if the caller's token is limited to the chat, and the
+    vault contains statements of a wider scope or a setting that selects one.
     """
     restoring = _Restoring(db_session, ref)
     batches = _form_batches(read_state(vault))
@@ -103,6 +103,7 @@ class _Restoring:
         if table is None:
             raise _wrong(batch[0], f"the table {name!r} is unknown")
         if name not in self._columns:
+            self._check_order(batch[0])
             self._columns[name] = frozenset(batch[0].fields)
             if unknown := sorted(self._columns[name] - table.columns):
                 raise _wrong(batch[0], f"{name} has no column {unknown[0]!r}")
@@ -129,6 +130,16 @@ class _Restoring:
             if await queries.count_most_keys(self._db_session, key) > MAX_KEYS:
                 raise InvalidVault(f"{STATE}: the user or the tenant would know more than {MAX_KEYS:,} keys of a kind.")
         return found
+
+    def _check_order(self, row: Row) -> None:
+        """Check that the tables come in the order of an export. Raises InvalidVault.
+
+        `chats` must be the first: it decides into which scopes the rows of `statements` and `teachings` are written.
+        """
+        names = list(self._tables)
+        following = names[names.index(row.table) + 1 :]
+        if later := [name for name in following if name in self._columns]:
+            raise _wrong(row, f"the rows of {row.table} must come before those of {later[0]}")
 
     def _check_row(self, row: Row) -> None:
         fields = row.fields
@@ -273,7 +284,7 @@ async def _schedule(db_session: DbSession, line: tuple[UUID, UUID], layers: Sequ
 
 
 def _form_batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Yield the rows of one table that one statement inserts, table by table."""
+    """Yield the rows in batches, each for one INSERT into one table."""
     batch, size = list[Row](), 0
     for row in rows:
         if batch and (row.table != batch[0].table or len(batch) >= _BATCH_ROWS or size >= _BATCH_BYTES):

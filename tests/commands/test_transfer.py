@@ -40,6 +40,36 @@ async def test_a_chat_goes_out_as_it_came_in(capfdbinary: pytest.CaptureFixture[
     assert exported.splitlines()[1] == FILE.splitlines()[1]
 
 
+async def test_an_export_replaces_what_a_link_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(FILE)
+    assert await memobook("import", "in.jsonl", "--format", "jsonl", "--chat-id", "c") == 0
+    link, files = tmp_path / "latest", tmp_path / "files"
+    link.symlink_to("files/out.jsonl")
+    files.mkdir()
+    for _ in ("new", "replaced"):
+        assert await memobook("export", "c", "--format", "jsonl", "--output", "latest") == 0
+        assert link.is_symlink()
+        assert link.read_bytes().splitlines()[1] == FILE.splitlines()[1]
+        assert [path.name for path in files.iterdir()] == ["out.jsonl"]
+        link.write_bytes(b"old")
+
+
+async def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
+    """A pipe with a name, and one that only a link such as `/dev/stdout` leads to."""
+    (tmp_path / "in.jsonl").write_bytes(FILE)
+    assert await memobook("import", "in.jsonl", "--format", "jsonl", "--chat-id", "c") == 0
+    os.mkfifo("named")
+    reading, writing = os.pipe()
+    (tmp_path / "link").symlink_to(f"/dev/fd/{writing}")
+    for name, end in (("named", os.open("named", os.O_RDONLY | os.O_NONBLOCK)), ("link", reading)):
+        assert await memobook("export", "c", "--format", "jsonl", "--output", name) == 0
+        os.set_blocking(end, False)
+        assert os.read(end, 65_536).splitlines()[1] == FILE.splitlines()[1]
+        os.close(end)
+    os.close(writing)
+    assert sorted(list_files()) == ["broken", "in.jsonl", "link", "named"]
+
+
 async def test_an_imported_chat_gets_vectors(
     fresh_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -223,13 +223,15 @@ async def test_an_import_is_read_by_primary_key_for_each_batch(
     async with database.raw() as connection:
         transaction = connection.transaction()
         await transaction.start()
-        await connection.execute("ANALYZE messages")
-        await append(api, talk(1, 1_000))
-        line_id = UUID((await get(api, ""))["line"])
-        firsts = list(range(1, 1_000, 10))
-        lasts = [first + 9 for first in firsts]
-        plan = await connection.fetch(f"EXPLAIN {statement}", chat_key(tenant, "c"), line_id, firsts, lasts)
-        await transaction.rollback()
+        try:
+            await connection.execute("ANALYZE messages")
+            await append(api, talk(1, 1_000))
+            line_id = UUID((await get(api, ""))["line"])
+            firsts = list(range(1, 1_000, 10))
+            lasts = [first + 9 for first in firsts]
+            plan = await connection.fetch(f"EXPLAIN {statement}", chat_key(tenant, "c"), line_id, firsts, lasts)
+        finally:
+            await transaction.rollback()
     told = "\n".join(row[0] for row in plan)
     assert "pk_messages" in told
     assert "uq_messages_id" not in told

@@ -20,6 +20,7 @@ from app.kit.settings import Settings
 from app.main import create_app
 from app.transfer.file_formats import FILE_FORMATS
 from tests.conftest import client_of
+from tests.slowness import ALLOCATOR
 from tests.talk import Json, append, get, ok, talk
 from tests.transfer.files import export_file, import_file, make_file
 from tests.worker_processes import until
@@ -143,6 +144,15 @@ async def test_the_memory_of_an_import_is_bounded(api: httpx.AsyncClient) -> Non
     assert grown_mib < 130, "the body of 50 MB is in this process, but its lines are not"
 
 
+async def test_long_lines_are_inserted_in_small_batches(
+    api: httpx.AsyncClient, connection: Connection, tenant: str
+) -> None:
+    await import_file(api, make_file({"role": "user", "content": "a", "more": "b" * 2_000_000}) * 7)
+    of_a_statement = "SELECT count(*) FROM source_lines WHERE chat_key = $1 GROUP BY cmin::text ORDER BY min(seq)"
+    batches = [count for (count,) in await connection.fetch(of_a_statement, chat_key(tenant, "c"))]
+    assert batches == [3, 3, 1], "a batch of more than 4 MiB ends"
+
+
 async def test_only_two_files_are_read_at_once(app: FastAPI, api: httpx.AsyncClient) -> None:
     slots = app.state.import_slots
     with slots.taken(), slots.taken():
@@ -184,7 +194,7 @@ async def test_a_killed_import_leaves_nothing(
     path = tmp_path / "chat.jsonl"
     path.write_bytes(make_file(*talk(1, 600), {"role": "user", "content": "a", "swipes": ["a", "b"]}))
     command = ["import", str(path), "--format", "jsonl", "--tenant", tenant, "--chat-id", "c"]
-    environment = {"PATH": os.environ["PATH"], "MEMOBOOK_DATABASE_URL": database_url}
+    environment = {**ALLOCATOR, "PATH": os.environ["PATH"], "MEMOBOOK_DATABASE_URL": database_url}
     async with database.unit_of_work() as db_session:
         await db_session.raw.execute("LOCK TABLE swipes IN SHARE MODE")
         process = await asyncio.create_subprocess_exec(

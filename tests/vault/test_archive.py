@@ -1,6 +1,7 @@
 """A zip that could harm is refused with one line, before it is read."""
 
 import io
+import random
 import struct
 import zipfile
 from collections.abc import Callable
@@ -49,11 +50,30 @@ def _overlapping() -> bytes:
     return bytes(made)
 
 
-def _flagged(flag: int) -> bytes:
+def _changed(header: bytes, offset: int, value: int) -> bytes:
+    """A zip with another two-byte field in the header of its only entry, `PK\3\4` or that of the directory."""
     made = bytearray(zip_of(_ONE))
-    at = made.index(b"PK\1\2") + 8
-    made[at : at + 2] = struct.pack("<H", flag)
+    at = made.index(header) + offset
+    made[at : at + 2] = struct.pack("<H", value)
     return bytes(made)
+
+
+def _flagged(flag: int) -> bytes:
+    return _changed(b"PK\1\2", 8, flag)
+
+
+def _misnamed() -> bytes:
+    """A zip whose only entry has, in its own header, a name that says that it is UTF-8 but is not."""
+    made = bytearray(_changed(b"PK\3\4", 6, 0x800))
+    made[made.index(STATE.encode())] = 0xFF
+    return bytes(made)
+
+
+def _read(file: bytes) -> None:
+    """Read all of a zip, as an import does."""
+    vault = open_vault(io.BytesIO(file))
+    vault.check()
+    list(vault.read_lines(STATE))
 
 
 def _latin() -> bytes:
@@ -90,6 +110,7 @@ def _latin() -> bytes:
         (lambda: _named("pipe", external_attr=0o010644 << 16), "is a link"),
         (lambda: _named("packed", compress_type=zipfile.ZIP_BZIP2), "unknown compression"),
         (lambda: _flagged(1), "encrypted"),
+        (lambda: _changed(b"PK\1\2", 6, 99), "directory cannot be read"),
         (lambda: _latin(), "UTF-8"),
         (lambda: _sized(MAX_BYTES + 1), "at most 1,073,741,824"),
         (lambda: _sized(MAX_BYTES), "more than 200 times"),
@@ -112,6 +133,27 @@ def test_an_entry_is_read_no_further_than_its_size() -> None:
     vault = open_vault(io.BytesIO(_sized(1)))
     with pytest.raises(InvalidVault, match=r"state\.json: the file in the zip is damaged"):
         list(vault.read_lines(STATE))
+
+
+@pytest.mark.parametrize("make", [lambda: _flagged(0x20), _misnamed], ids=["patched", "misnamed"])
+def test_an_entry_that_zipfile_cannot_read_is_refused(make: Callable[[], bytes]) -> None:
+    with pytest.raises(InvalidVault, match=r"state\.json: the file in the zip is damaged"):
+        _read(make())
+
+
+def test_a_zip_with_changed_bytes_is_read_or_refused() -> None:
+    """No error of `zipfile` is left over."""
+    chance, refused = random.Random(1), 0
+    made = zip_of(_ONE | {"caf\xe9.md": b"Hello.\n"})
+    for _ in range(1_000):
+        changed = bytearray(made)
+        for _ in range(chance.choice((1, 1, 2, 4))):
+            changed[chance.randrange(len(made))] = chance.choice((0, 1, 0x20, 0x7F, 0xFF, chance.randrange(256)))
+        try:
+            _read(bytes(changed))
+        except InvalidVault:
+            refused += 1
+    assert 0 < refused < 1_000
 
 
 def test_a_folder_around_all_files_is_ignored() -> None:

@@ -39,6 +39,18 @@ def _insert_row(table: str, row: str) -> Edit:
     return lambda state: state.replace(f'"{table}": [\n', f'"{table}": [\n{row},\n')
 
 
+def _move_first(table: str) -> Edit:
+    """Move the rows of a table before those of the chat."""
+
+    def edit(state: str) -> str:
+        found = re.search(rf'"{table}": \[\n{{.*?\n\],\n', state, re.DOTALL)
+        assert found
+        head, rest = state.replace(found[0], "").split("\n", 1)
+        return f"{head}\n{found[0]}{rest}"
+
+    return edit
+
+
 def _set_time(name: str, value: str) -> Edit:
     """Replace the first time with this name."""
 
@@ -67,6 +79,7 @@ _REFUSED: list[tuple[Edit, str]] = [
     (_insert_row("messages", '{"seq": 1}'), "has other fields"),
     (_replace('"messages": [', '"massages": ['), "the table 'massages' is unknown"),
     (_replace('"swipes": [', '"messages": ['), "the table 'messages' comes twice"),
+    (_move_first("statements"), "the rows of chats must come before those of statements"),
     (_replace('"role": "user"', '"role": "king"'), "violates ck_messages_role"),
     (_replace('"seq": 3', '"seq": 1'), "contains a row twice"),
     (_replace('"seq": 3', '"seq": "x"'), "a value does not fit its column in messages"),

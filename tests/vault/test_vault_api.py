@@ -83,3 +83,11 @@ async def test_a_damaged_page_is_refused(api: httpx.AsyncClient) -> None:
     damaged[damaged.index(b"README.md") + 20] ^= 0xFF
     problem = await import_file(api, bytes(damaged), "d", "vault", status=422)
     assert problem["detail"].startswith("README.md: the file in the zip is damaged")
+
+
+async def test_a_damaged_entry_beside_the_vault_is_refused(api: httpx.AsyncClient) -> None:
+    """Although a folder surrounds the vault, and the entry is not in it."""
+    damaged = bytearray(zip_of({"my vault/state.json": b"", "beside.md": b"Hello.\n"}))
+    damaged[damaged.index(b"beside.md") + len("beside.md")] ^= 0xFF
+    problem = await import_file(api, bytes(damaged), "d", "vault", status=422)
+    assert problem["detail"].startswith("beside.md: the file in the zip is damaged")
