@@ -1,7 +1,8 @@
 """Handles appends and cuts, and stores the memo window; `changes.py` handles changed messages.
 
-The history in a context begins at the anchor, a seq, and a cut moves the anchor. The window is the memos of batches
-before the history that go into the prompt. A gap is a range before the anchor whose memo is missing.
+The history in a context begins at the anchor, a seq, and a cut moves the anchor. The window is the memos that go into
+the prompt: the last ones and the pinned ones, without memos whose batch begins in the history. A gap is a range before
+the anchor whose memo is missing.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from app.chats.coverage import Coverage
 from app.chats.eligibility import Filters, hash_eligible, is_eligible
 from app.chats.events import CharacterRenamed, MessagesAppended
 from app.chats.head import Head, NewMessage
-from app.chats.heads import update_cache
+from app.chats.heads import read_head, update_cache
 from app.chats.ranges import inside_of
 from app.chats.revision import record
 from app.chats.scheduling import schedule
@@ -105,7 +106,7 @@ async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
 async def list_coverage(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """Return the batches that cover a range of messages, including the one that is filling."""
+    """Return the batches that cover a range of messages and, if memos are on, the one that is filling."""
     found = await queries.list_overlapping(db_session, chat_key, line_id, first_seq, last_seq, layer=NAME)
     covers = [
         Coverage(
@@ -119,15 +120,18 @@ async def list_coverage(
         )
         for memo, work in found
     ]
-    stored = await queries.find_cursor(db_session, chat_key, line_id, NAME)
-    if stored:
+    head = await read_head(db_session, chat_key, line_id)
+    stored = head.cursors.get(NAME) if head else None
+    if head and stored and MemoSettings.of(head.settings).enabled:
         filling = OpenBatch.from_json(stored)
         covers.append(Coverage(filling.first_seq, MAX_SEQ, "memo", None, "pending", filling.filters, expires=True))
     return covers
 
 
 def _state(memo: Memo, work: work_queue.WorkItem | None) -> Literal["pending", "failed", "empty", "made"]:
-    if memo.status == "pending" or (memo.source_hash != memo.current_hash and memo.origin != "person"):
+    """Return the state of a memo. A stale one without a work item is not made again: memos were off when it changed."""
+    is_stale = memo.source_hash != memo.current_hash and memo.origin != "person"
+    if memo.status == "pending" or (is_stale and work is not None):
         return "failed" if work is not None and work.failed_at is not None else "pending"
     return "empty" if memo.status == "empty" else "made"
 
@@ -137,7 +141,8 @@ async def _catch_up(
 ) -> tuple[list[Batch], OpenBatch | None]:
     """Bring the stored open batch up to date before the new messages are added.
 
-    - If changed messages have overfilled it, it is formed again from its first seq with its own size and filters.
+    - If it has enough messages already, because messages changed or memos were switched on late, batches are formed
+      from its first seq on, with its own size and filters.
     - If it has no eligible message and the settings have changed, it takes the current settings and its older messages
       are counted again.
     - Otherwise it is returned unchanged.

@@ -21,7 +21,7 @@ _SHOWN = """
     AND (origin = 'person' OR ($4 AND source_hash IS NOT DISTINCT FROM current_hash))"""
 
 DOCUMENTS = """
-    SELECT 'memo:' || m.memo_id, m.text, coalesce(m.first_seq, m.sort_key / 2), coalesce(m.last_seq, m.sort_key / 2),
+    SELECT 'memo:' || m.memo_id, m.text, coalesce(m.first_seq, 0), coalesce(m.last_seq, m.sort_key / 2),
         NULL::text, NULL::float8
     FROM memos m
     WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.deleted_at IS NULL AND m.status = 'ready'
@@ -30,7 +30,7 @@ DOCUMENTS = """
 _BOOK_COLUMNS = """memo_id, number, first_seq, last_seq, text, tokens, origin, edited,
     source_hash IS DISTINCT FROM current_hash AS stale"""
 
-# The same rule as `is_eligible`, because a message that is not summarised does not date a memo.
+# The same rule as `is_eligible`: only messages that are summarised count for the dates of a memo.
 _ELIGIBLE = """
     m.deleted_at IS NULL AND NOT m.excluded AND m.kind IS NULL AND m.hidden_by IS DISTINCT FROM 'user' AND NOT m.blank
     AND m.tokens >= greatest((b.filters ->> 'min_tokens')::int, 1)
@@ -268,14 +268,6 @@ async def update_memo(
     await db_session.execute(
         update(Memo).where(Memo.chat_key == chat_key, Memo.line_id == line_id, Memo.memo_id == memo_id).values(**values)
     )
-
-
-async def find_cursor(db_session: DbSession, chat_key: UUID, line_id: UUID, layer: str) -> dict[str, Any] | None:
-    """Return the cursor of the layer on the line's row, or None if it has none."""
-    stored = await db_session.raw.fetchval(
-        "SELECT (cursors -> $3)::text FROM chats WHERE chat_key = $1 AND line_id = $2", chat_key, line_id, layer
-    )
-    return orjson.loads(stored) if stored else None
 
 
 async def list_overlapping(

@@ -81,7 +81,7 @@ _DELETE_WITH_DESCENDANTS = f"""
         SELECT v.version FROM gone JOIN narrative_versions v
             ON {_OF} AND v.base_version = gone.version AND v.origin <> 'person'
     )
-    DELETE FROM narrative_versions v USING gone WHERE {_OF} AND v.version = gone.version"""  # noqa: S608
+    DELETE FROM narrative_versions v USING gone WHERE {_OF} AND v.version = gone.version AND v.origin <> 'person'"""  # noqa: S608
 
 
 _IN_PLACE_OF = f"""
@@ -180,15 +180,16 @@ async def list_links_between(db_session: DbSession, key: Key, versions: Sequence
     return [Link(*row) for row in rows]
 
 
-async def find_newest(db_session: DbSession, key: Key) -> int | None:
-    """Return the highest number of a version that is not deleted, or None."""
-    return (
-        await db_session.execute(select(func.max(NarrativeVersion.version)).where(*_listed(key)))
-    ).scalar_one_or_none()
+async def find_newest(db_session: DbSession, key: Key, among: Sequence[int] | None = None) -> int | None:
+    """Return the highest number of a version that is not deleted, of all or of those `among`, or None."""
+    query = select(func.max(NarrativeVersion.version)).where(*_listed(key))
+    if among is not None:
+        query = query.where(NarrativeVersion.version.in_(among))
+    return (await db_session.execute(query)).scalar_one_or_none()
 
 
 async def delete_with_descendants(db_session: DbSession, key: Key, versions: Sequence[int]) -> None:
-    """Delete versions and the service's versions that were folded onto them, directly or indirectly."""
+    """Delete versions and those that were folded onto them, directly or indirectly; people's versions are kept."""
     await db_session.raw.execute(_DELETE_WITH_DESCENDANTS, *key, list(versions))
 
 

@@ -19,18 +19,22 @@ NarrativeText = Annotated[Text, Field(min_length=1, max_length=MAX_NARRATIVE_CHA
 
 
 class VersionOut(BaseModel):
-    """A version of a narrative; if there is none yet, the text is empty, flags are false and other fields are null."""
+    """A version of a narrative: of the summary, or of the running recap.
+
+    If there is none yet, the text is empty, flags are false and other fields are null.
+    """
 
     version: int | None = Field(description="Its number, from 1; null if there is no version yet.")
     text: str = Field(description="The whole text. The prompt may contain it with other headings.")
     first_seq: int | None = Field(description="The first message that it covers.")
     last_seq: int | None = Field(description="The last message that it covers, inclusive.")
-    stale: bool = Field(description="Whether its material has changed since it was made.")
+    stale: bool = Field(description="Whether its material has changed since the version was made.")
     in_prompt: bool = Field(description=IN_PROMPT)
     edited: bool = Field(description=EDITED)
     created_at: datetime | None = Field(description="When it was generated or written.")
     current: bool = Field(
-        description="Whether it is the current version. Folds build on it, or on an earlier one while it is stale."
+        description="Whether it is the current version. Folds build on it, or on the latest earlier version that is "
+        "valid. A version that a person wrote stays valid when it is stale."
     )
     origin: Origin | None = Field(description=ORIGIN)
     model: str | None = Field(description="The model that generated it.")
@@ -57,7 +61,7 @@ class NarrativeIn(RequestModel):
 
 
 class RegenerateNarrative(RequestModel):
-    """How to regenerate the newest step of a narrative."""
+    """How to make the newest version of a summary or recap again."""
 
     model_config = ConfigDict(
         extra="forbid",

@@ -237,15 +237,15 @@ async def delete_version(
 async def discard_replaced(
     db_session: DbSession, line: Line, narrative: Narrative, link: Link, *, now: datetime
 ) -> None:
-    """Remove a version that was replaced, and the versions of the same step that it had replaced.
+    """Remove a version that was replaced, the versions of the same step that it had replaced, and folds onto them.
 
     Otherwise truncating the line could make one of them current again. None of them may be current. A person's versions
-    are soft-deleted; the service's are deleted with the versions folded onto them.
+    are soft-deleted; the service's are deleted, also those that were folded onto one of these texts.
     """
     key = _key(line, narrative)
     found = await queries.list_in_place_of(db_session, key, link)
     await queries.soft_delete(db_session, key, [version for version, written in found if written], now)
-    await queries.delete_with_descendants(db_session, key, [version for version, written in found if not written])
+    await queries.delete_with_descendants(db_session, key, [version for version, _ in found])
 
 
 async def reset_current(db_session: DbSession, line: Line, narrative: Narrative) -> None:
@@ -253,25 +253,33 @@ async def reset_current(db_session: DbSession, line: Line, narrative: Narrative)
     await queries.set_current(db_session, _key(line, narrative), None)
 
 
-async def truncate(db_session: DbSession, line: Line, narrative: Narrative, from_unit: int, *, begins_seq: int) -> None:
+async def truncate(
+    db_session: DbSession,
+    line: Line,
+    narrative: Narrative,
+    from_unit: int,
+    *,
+    begins_seq: int,
+    former_line: Line | None = None,
+) -> None:
     """Remove coverage of `from_unit` and everything after it.
 
     Versions that end at `from_unit` or later are deleted if the service wrote them, or if they are soft-deleted. The
     other versions of people are shortened to end before `from_unit`, and their `begins_seq` is lowered to at most the
     given one. Then the last remaining version of the chain becomes current. If none of the chain remains, the remaining
-    version with the highest number becomes current.
+    version with the highest number becomes current. If no version was current before, none is afterwards.
+
+    `former_line` is the line of which `line` is a new copy, if it is one: the copy can lack the current version.
     """
     key = _key(line, narrative)
-    chain = await read_chain(db_session, line, narrative, from_unit=from_unit)
-    left = [
-        link for link in chain.links if not link.deleted and (link.last_unit < from_unit or link.origin == "person")
-    ]
+    chain = await read_chain(db_session, former_line or line, narrative, from_unit=from_unit)
+    versions = [link.version for link in chain.links]
     await queries.truncate(db_session, key, from_unit, begins_seq)
-    if not left:  # a copy that ends before the current version begins has no current one, but can have others
-        newest = await queries.find_newest(db_session, key)
-        await queries.set_current(db_session, key, newest)
-    elif left[-1] != chain.links[-1]:
-        await queries.set_current(db_session, key, left[-1].version)
+    if not versions:
+        return
+    newest = await queries.find_newest(db_session, key, among=versions)
+    if newest != versions[-1]:
+        await queries.set_current(db_session, key, newest or await queries.find_newest(db_session, key))
 
 
 async def rename_subject(db_session: DbSession, line: Line, narrative: Narrative, to: Narrative) -> None:

@@ -53,6 +53,7 @@ _NOTHING = re.compile(
     r"|(?:(?:특별|기억|주목|기록)[가-힣 ]{0,14})?(?:없음|없습니다|없다)"
 )
 _NONE = re.compile(r"\W{0,4}(?:none|null|n/a|not applicable)\W{0,4}(?:$|[\n.!:;(–—]|-\s)", re.I)
+_SAID_AGAIN = re.compile(r"\b(none|null|n/a)(?:\W{1,4}\1\b){1,200}")
 _CLAUSE_END = re.compile(r"[.!?。！？:：;；(（,，–—]|\s-\s")
 _REFUSAL = re.compile(
     r"(?:i(?:['’]m| am) (?:(?:really|very|so) )?sorry|sorry,? (?:but|i)\b|my apologies\b|i apologi[sz]e"
@@ -90,13 +91,15 @@ def without_controls(text: str) -> str:
 
 def says_nothing(text: str) -> bool:
     """Whether the first clause of `text` is an explicit "nothing memorable", in one of the major languages."""
-    clause = _CLAUSE_END.split(text.casefold().strip("\"'()[] "), maxsplit=1)[0].strip()
+    text = _SAID_AGAIN.sub(r"\1", text.casefold())
+    clause = _CLAUSE_END.split(text.strip("\"'()[] "), maxsplit=1)[0].strip()
     return _NOTHING.fullmatch(clause) is not None
 
 
 def says_only_nothing(text: str) -> bool:
     """Whether all of `text` is an explicit "nothing memorable", or a bare "NONE", perhaps followed by a reason."""
-    return bool(_NONE.match(text)) or _NOTHING.fullmatch(text.casefold().strip("\"'()[].!?。！？ \n")) is not None
+    text = _SAID_AGAIN.sub(r"\1", text.casefold())
+    return bool(_NONE.match(text)) or _NOTHING.fullmatch(text.strip("\"'()[].!?。！？ \n")) is not None
 
 
 def refuses(text: str) -> bool:
@@ -110,7 +113,7 @@ def _without_thinking(answer: str) -> str:
     aloud, thinking = [first], False
     for slash, text in zip(rest[::2], rest[1::2], strict=True):
         if slash and not thinking:
-            aloud.clear()  # many chat templates open the block, so the answer contains only its end
+            aloud.clear()  # many chat templates open the reasoning, so the answer contains only its end
         thinking = not slash
         if not thinking:
             aloud.append(text)
@@ -154,7 +157,8 @@ _EDGES = "-–—• \"'“”()[]*_`.!?。！？\n"
 def leaves_former(text: str, former: str) -> bool:
     """Whether `text` only states that `former` stays unchanged, perhaps with a reason, in one of the major languages.
 
-    Returns False for a `text` that is long compared with `former`.
+    Returns False for a `text` of more than 200 characters. A statement with a reason may be at most half as long as
+    `former`.
     """
     if len(text) > _MOST_CHARS:
         return False

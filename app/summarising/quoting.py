@@ -5,13 +5,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-_OPENS_TAG = re.compile(r"<(?=[A-Za-z/|!?_])")
+_OPENS_TAG = re.compile(r"<(?=[A-Za-z/|｜!?_])")  # the wide bar is in the special tokens of some models
 _WORD_CHARS = 20
 _LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 def quoted(value: object) -> str:
-    """Return `value` as JSON on one line, without anything that a model's chat template could read as a tag."""
+    """Return `value` as JSON on one line, without `<` where a prompt or a chat template could read a tag."""
     return _OPENS_TAG.sub(r"\\u003c", json.dumps(value, ensure_ascii=False)).translate(_LINE_BREAKS)
 
 
@@ -44,7 +44,8 @@ def _shorten(text: str, share_tokens: int, count_tokens: Callable[[str], int]) -
     def cost_of(kept_chars: int) -> int:
         return count_tokens(_without_middle(text, kept_chars))
 
-    # The cost is not strictly monotonic in the length, but bisection only ends on a length that it has measured.
+    # The cost is not strictly monotonic in the length. The result fits nevertheless, because bisection ends on a length
+    # that it has measured.
     fitting = bisect_right(range(len(text)), share_tokens, key=cost_of)
     return _without_middle(text, fitting - 1) if fitting else ""
 

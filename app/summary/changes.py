@@ -14,8 +14,9 @@ from app.chats.scheduling import find_scheduled, unschedule
 from app.kit.db import DbSession
 from app.layers.derived import DerivedRow, rehash
 from app.narratives import service as narratives
+from app.narratives.chain import Link
 from app.narratives.service import Step
-from app.summary.next_fold import FOLD, NAME, SUMMARY, has_summary, reconcile_fold_work
+from app.summary.next_fold import FOLD, NAME, SUMMARY, has_summary, reconcile_fold_work, schedule_fold
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
@@ -42,14 +43,48 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Drop the versions that cover removed messages; the messages left may have to be folded again."""
+    """Delete or shorten the versions that cover removed messages; the messages left may have to be folded again.
+
+    A fold that a person asked for stays scheduled if the version that it builds on or replaces is left. If its messages
+    have changed, its worker starts over.
+    """
     head = event.head
     if not has_summary(head):
         return
-    await unschedule(db_session, head, NAME, [FOLD])
     line = head.line
-    await narratives.truncate(db_session, line, SUMMARY, event.from_seq, begins_seq=event.from_seq - 1)
+    former = await _find_latest(db_session, head)
+    await narratives.truncate(
+        db_session,
+        line,
+        SUMMARY,
+        event.from_seq,
+        begins_seq=event.from_seq - 1,
+        former_line=event.former_line,
+    )
+    if await _find_latest(db_session, head) == former and await _keep_wish(db_session, event):
+        return
+    await unschedule(db_session, head, NAME, [FOLD])
     await reconcile_fold_work(db_session, head, now=event.now, settle_s=event.settle_s)
+
+
+async def _find_latest(db_session: DbSession, head: Head) -> Link | None:
+    return (await narratives.read_chain(db_session, head.line, SUMMARY)).latest_valid()
+
+
+async def _keep_wish(db_session: DbSession, event: LineTruncated) -> bool:
+    """Keep the wishes of a person for the scheduled fold; return whether there are any.
+
+    The seq that a waiting cut needs (`until_seq`) is dropped: the cut is decided on again, because the history has
+    changed.
+    """
+    work = await find_scheduled(db_session, event.head, NAME, FOLD)
+    asked = (work.payload or {}) if work is not None and work.failed_at is None else {}
+    wish = {name: value for name, value in asked.items() if name != "until_seq"}
+    if work is not None and wish and wish != asked:
+        await schedule_fold(
+            db_session, event.head, at_seq=work.at_seq, now=event.now, settle_s=event.settle_s, payload=wish
+        )
+    return bool(wish)
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:

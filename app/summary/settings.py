@@ -17,6 +17,15 @@ class SummarySettings(LayerSettings, PlacementSettings):
 
     enabled: bool = Field(False, description="Whether old messages are folded into a summary.")
     threshold_messages: int = Field(
-        20, ge=2, le=1_000, description="A fold starts when more messages than this are uncovered."
+        20,
+        ge=2,
+        le=1_000,
+        description="With `history.edges: folds`: a fold starts when more messages than this are not summarised "
+        "yet. With other edges, a fold starts when a cut waits for it.",
     )
-    keep_messages: int = Field(15, ge=1, le=1_000, description="How many of the newest messages a fold leaves.")
+    keep_messages: int = Field(
+        15,
+        ge=1,
+        le=1_000,
+        description="With `history.edges: folds`: how many of the newest messages are not folded.",
+    )

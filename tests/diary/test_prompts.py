@@ -156,6 +156,8 @@ def test_an_entry_is_one_paragraph_without_its_wrapping(answer: str) -> None:
         "none.",
         "```\nNONE\n```",
         "NONE – only small talk.",
+        "NONE NONE NONE",
+        "None. None. None.",
         "Nothing worth noting.",
         "記憶に残る出来事はありません。",
     ],

@@ -11,9 +11,11 @@ from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from tests.background import PATIENCE_S
 from tests.book import ask, book, change, due_rows, shown, statuses
 from tests.conftest import NOON
 from tests.scripted_model import ScriptedModel, refuses
+from tests.slowness import SLOWNESS
 from tests.talk import Json, append, context, get, put, talk, walk
 
 MEMORY = "They once drove to the sea at night.\nIt rained."
@@ -368,17 +370,26 @@ async def test_people_and_workers_on_one_book_never_fail(
 ) -> None:
     memos = await made(api, dispatcher, clock, 3)
 
+    async def send(method: str, path: str, body: Json) -> int:
+        """Send a request, and again if it waits in vain for its turn: a slow machine needs more than 3 s for all."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (answer := await api.request(method, f"/v1/chats/c{path}", json=body)).status_code == 503:
+                # Deadlocks and locks that stay held have another text, and a usual machine needs no second request.
+                assert answer.json()["detail"] == "Other requests are changing this chat; try again."
+                assert SLOWNESS > 1
+        return answer.status_code
+
     async def upset(n: int) -> int:
-        path = f"/v1/chats/c/memos/{memos[n % 3]['id']}"
+        path = f"/memos/{memos[n % 3]['id']}"
         requests = (
-            api.patch(path, json={"text": f"Edit {n}."}),
-            api.patch(path, json={"pinned": n % 2 == 0}),
-            api.post(f"{path}/regenerate", json={"replace_edited": True}),
-            api.post("/v1/chats/c/memos", json={"text": f"Memory {n}."}),
-            api.post("/v1/chats/c/messages", json={"messages": [{"role": "user", "content": f"Message {n}."}]}),
-            api.put("/v1/chats/c", json={"settings": {"memos": {"window": n}}}),
+            send("PATCH", path, {"text": f"Edit {n}."}),
+            send("PATCH", path, {"pinned": n % 2 == 0}),
+            send("POST", f"{path}/regenerate", {"replace_edited": True}),
+            send("POST", "/memos", {"text": f"Memory {n}."}),
+            send("POST", "/messages", {"messages": [{"role": "user", "content": f"Message {n}."}]}),
+            send("PUT", "", {"settings": {"memos": {"window": n}}}),
         )
-        return max([answer.status_code for answer in await asyncio.gather(*requests)])
+        return max(await asyncio.gather(*requests))
 
     working = asyncio.create_task(dispatcher.drain())
     assert max(await asyncio.gather(*(upset(n) for n in range(8)))) < 300

@@ -621,6 +621,22 @@ async def test_an_edit_with_memos_disabled_is_processed_when_enabled(
     assert not (await book(api))[0]["stale"]
 
 
+async def test_a_memo_edited_while_memos_are_off_is_not_pending(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    async def reported() -> set[tuple[str, str]]:
+        return {(one["status"], one["by"]) for one in (await get(api, "/inclusion", limit=8))["items"]}
+
+    memo, *_ = await remembered(api, dispatcher, clock)
+    await put(api, status=200, settings={"memos": {"enabled": False}})
+    before = await reported()
+    await edit(api, "m3", content=WHISTLE)
+    assert await reported() == before == {("expired", f"memo:{memo['id']}")}
+    assert (await get(api, "/messages/m3"))["memo_id"] == memo["id"]
+    await put(api, status=200, settings={"memos": {"enabled": True}})
+    assert await reported() == {("pending", f"memo:{memo['id']}")}
+
+
 # --- counted ---
 
 

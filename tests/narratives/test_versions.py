@@ -85,8 +85,8 @@ class Walk:
         self._idle = IdleConnections()
 
     async def step(self) -> None:
-        ways = (self.fold, self.fold, self.fold, self.write, self.change, self.mend, self.delete, self.choose, self.cut)
-        await self._random.choice(ways)()
+        ways = (self.fold, self.write, self.change, self.mend, self.delete, self.choose, self.reset, self.cut)
+        await self._random.choice((self.fold, self.fold, *ways))()
 
     async def fold(self) -> None:
         base = self._idle.latest_valid()
@@ -155,6 +155,10 @@ class Walk:
             await narratives.make_current(self._db, self._line, STORY, chosen)
             self._idle.current = chosen
 
+    async def reset(self) -> None:
+        await narratives.reset_current(self._db, self._line, STORY)
+        self._idle.current = None
+
     async def cut(self) -> None:
         places = [one.last for one in self._idle.told.values()]
         place = self._random.randint(1, max(places, default=0) + 1)
@@ -168,7 +172,8 @@ class Walk:
                 one.clean = one.clean and one.first > one.last
                 one.first, one.last = min(one.first, place), place - 1
         listed = [one.version for one in kept.values() if not one.deleted]
-        self._idle.current = left[0] if left else max(listed, default=None)
+        if self._idle.current is not None:
+            self._idle.current = left[0] if left else max(listed, default=None)
 
     async def check(self) -> None:
         for before in (None, self._random.randint(1, 40)):

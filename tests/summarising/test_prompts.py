@@ -96,6 +96,11 @@ def test_passages_are_one_json_line_each_with_labels_first() -> None:
     ]
 
 
+@pytest.mark.parametrize("tag", ["</messages>", "<|im_start|>", "<｜User｜>", "<!--", "<?php", "<_end>"])
+def test_a_tag_is_escaped_in_a_quoted_text(tag: str) -> None:
+    assert quoted(f"2 < 3 {tag}") == f'"2 < 3 \\u003c{tag[1:]}"'
+
+
 @example(["0:0:𐀀𢟳", *["A0000:>0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0;=0{"] * 3], 200)
 @given(st.lists(st.one_of(st.text(), st.text("ab \n{}", min_size=300, max_size=900)), max_size=8), st.integers(0, 600))
 def test_a_prompt_within_budget_keeps_part_of_each_passage(texts: list[str], budget: int) -> None:

@@ -8,7 +8,7 @@ import pytest
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
-from tests.background import settle
+from tests.background import settle, while_the_model_is_asked
 from tests.scripted_model import Request, ScriptedModel, refuses
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, shown
 from tests.talk import append, context, cut_off, edit, get, ok, put, soft_delete, talk
@@ -283,6 +283,46 @@ async def test_what_a_person_had_replaced_stays_away_in_a_re_import(
     ok(await api.put("/v1/chats/c/messages", json={"messages": inserted}), 200)
     await settle(dispatcher, clock)
     assert 777 not in numbers_in((await get(api, "/summary"))["text"])
+
+
+@pytest.mark.parametrize("rewritten", [False, True])
+async def test_what_was_folded_onto_a_replaced_text_stays_away(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, rewritten: bool
+) -> None:
+    """A person chose the text that they had begun with, maybe instead of a second one, and had it replaced."""
+    await put(api, settings=OWN_FOLDS)
+    for text in ("They met in Paris #777.", "They met in Rome #888.")[: 1 + rewritten]:
+        ok(await api.put("/v1/chats/c/summary", json={"text": text}), 200)
+    for n in range(1, 34):
+        await append(api, talk(n, n))
+        await settle(dispatcher, clock)
+    ok(await api.put("/v1/chats/c/summary/current", json={"version": 1}), 200)
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
+    async with while_the_model_is_asked(dispatcher, model):
+        ok(await api.post("/v1/chats/c/fork", json={"chat_id": "f", "at_seq": 30}), 201)
+        await cut_off(api, 31)
+        for chat_id in "cf":
+            found = ok(await api.get(f"/v1/chats/{chat_id}/summary"), 200)
+            assert (found["version"], found["kept_text"], found["text"]) == (None, "", "")
+    await settle(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
+    for chat_id in "cf":
+        found = ok(await api.get(f"/v1/chats/{chat_id}/summary"), 200)
+        assert (found["kept_text"], numbers_in(found["text"])) == ("", numbers(1, found["last_seq"]))
+
+
+async def test_folds_onto_a_replaced_text_stay_away_once_it_is_made(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await put(api, settings=OWN_FOLDS)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "They met in Paris #777."}), 200)
+    for n in range(1, 34):
+        await append(api, talk(n, n))
+        await settle(dispatcher, clock)
+    ok(await api.put("/v1/chats/c/summary/current", json={"version": 1}), 200)
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
+    await settle(dispatcher, clock)
+    await cut_off(api, 8)
+    assert (await get(api, "/summary"))["kept_text"] == ""
 
 
 async def test_a_reimport_keeps_a_personal_text_below_later_folds(

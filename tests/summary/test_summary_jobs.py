@@ -17,8 +17,9 @@ from app.kit.llm.client import ModelClient
 from app.kit.work_queue import RETRY_DELAYS_S, Claimed
 from app.registry import LAYERS
 from app.summary.jobs import FOLD_SUMMARY
-from tests.background import settle
+from tests.background import settle, while_the_model_is_asked
 from tests.scripted_model import ScriptedModel, refuses
+from tests.slowness import SLOWNESS
 from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, shown, versions
 from tests.talk import append, context, cut_off, edit, hide, ok, put, soft_delete, talk
 
@@ -93,6 +94,41 @@ async def test_a_line_cut_off_meanwhile_gets_no_fold_of_what_is_gone(
     assert (await anchor(api), await shown(api)) == (1, [])
 
 
+async def test_a_wish_survives_a_rewind_after_what_is_folded(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await settle(dispatcher, clock)
+    await append(api, talk(22, 24))
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"instruction": "Tell of the rain."}), 202)
+    async with while_the_model_is_asked(dispatcher, model):
+        await cut_off(api, 24)
+    await settle(dispatcher, clock)
+    assert [call for call in model.calls if "Tell of the rain." in str(call.body)] == model.calls[1:]
+    assert (len(model.calls), await versions(api)) == (2, [(2, 6, False)])
+
+
+async def test_a_wish_for_a_first_fold_survives_a_rewind_inside_it(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await append(api, talk(22, 40))
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"instruction": "Tell of the rain."}), 202)
+    async with while_the_model_is_asked(dispatcher, model):
+        await cut_off(api, 23)
+    await settle(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
+    assert all("Tell of the rain." in str(call.body) for call in model.calls)
+    assert (len(model.calls), await versions(api)) == (2, [(1, 7, False)])
+
+
+async def test_a_wish_ends_with_the_version_that_it_is_about(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await settle(dispatcher, clock)
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"instruction": "Tell of the rain."}), 202)
+    await cut_off(api, 4)
+    await settle(dispatcher, clock)
+    assert (len(model.calls), ok(await api.get("/v1/work"), 200)["items"]) == (1, [])
+
+
 async def test_a_cut_does_not_wait_for_a_failed_fold(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
@@ -122,7 +158,7 @@ async def test_a_fold_of_messages_hidden_during_halving_is_retried(
 
     job = replace(FOLD_SUMMARY, draft=draft_while_hidden)
     layers = [replace(layer, jobs=(job,)) if layer.name == "summary" else layer for layer in LAYERS]
-    client = ModelClient(model.base_url, "small", timeout_s=5, max_attempts=1, context_tokens=1_300)
+    client = ModelClient(model.base_url, "small", timeout_s=5 * SLOWNESS, max_attempts=1, context_tokens=1_300)
     clock.step(2)
     await Dispatcher(JobContext(database, clock, client), layers, slots=8, poll_s=30).drain()
     await client.aclose()

@@ -23,10 +23,15 @@ _REPEATS = Refusal("repetition", "the answer repeats the same words")
 def find_repetition(text: str, known: str) -> Refusal | None:
     """Return a refusal if a sentence or line occurs three times, or the end of `text` repeats itself four times.
 
-    Items of a list are compared as a whole, because several of them may say the same about different people. `known`
-    are the folded words of the material: a repetition that the material has, too, does not count.
+    Short sentences, such as "I miss him.", count only if `text` consists of a single one of them, repeated. Items of a
+    list are compared as a whole, because several of them may say the same about different people. `known` are the
+    folded words of the material: a repetition that the material has, too, does not count.
     """
-    counts = Counter(_NUMBER.sub("", fold(part)) for part in _divide(text) if _is_long_enough(part))
+    parts = [(part, _NUMBER.sub("", fold(part))) for part in _divide(text)]
+    said = [folded.strip() for _, folded in parts if folded.strip()]
+    if len(said) > _MOST_TIMES and len(set(said)) == 1 and f" {' '.join(said)} " not in known:
+        return _REPEATS
+    counts = Counter(folded for part, folded in parts if _is_long_enough(part))
     if any(times > _MOST_TIMES and known.count(part) < times for part, times in counts.items()):
         return _REPEATS
     end = _find_loop(fold(text).split(), " ") or _find_loop(_SPACELESS.findall(text), "", shortest=3)
