@@ -8,7 +8,7 @@ joined line by line.
 from collections.abc import Callable, Sequence
 
 from app.scenes.answers import MAX_TITLE_CHARS, SceneText
-from app.scenes.state_lines import depth_of, newest_values, read_state
+from app.scenes.state_lines import depth_of, join_states, read_state
 from app.summarising.extractive import extract
 from app.summarising.pruning import thin
 from app.summarising.transcript import Utterance
@@ -49,7 +49,7 @@ def fold_quotes(former: str, recaps: Sequence[str], *, count_tokens: CountTokens
     all_parts = [split_parts(recap) for recap in (former, *recaps)]
     outcomes = [line for recap in all_parts for line in recap[0]]
     threads = list(dict.fromkeys(line for recap in all_parts for line in recap[1]))
-    state = newest_values([line for recap in all_parts for line in _without_groups(recap[2])])
+    state = join_states([_without_groups(recap[2]) for recap in all_parts if recap[2]])
 
     parts = (outcomes, threads, state)
 

@@ -43,9 +43,10 @@ class SceneOut(BaseModel):
     )
     reason: str | None = Field(description="Why it ends there, if a reason was given.")
     in_prompt: bool = Field(
-        description="Whether a context contains a running recap that includes it, unless a small `max_tokens` trims it."
+        description="Whether contexts contain a running recap that includes the scene, unless a small `max_tokens` "
+        "trims it."
     )
-    origin: Origin | None = Field(description=f"{ORIGIN} While there is no recap yet, the value is `model`.")
+    origin: Origin | None = Field(description=f"{ORIGIN} While a closed scene has no recap yet, the value is `model`.")
     edited: bool = Field(description=EDITED)
     error: str | None = Field(description="Why the last attempt to make the recap failed.")
     attempts: int = Field(description="The number of attempts to make the recap.")
@@ -73,7 +74,9 @@ class ScenePatch(Patch):
         None, description="The new title; models never replace it. Null removes it until the next recap sets one."
     )
     recap: RecapText = Field(
-        default_factory=absent, description="The new recap; models replace it only if `regenerate` asks for it."
+        default_factory=absent,
+        description="The new recap. A generated recap replaces it only if `regenerate` is called with "
+        "`replace_edited: true`.",
     )
 
 

@@ -17,7 +17,7 @@ class RecapSettings(PlacementSettings):
     position: Literal["none", "before_prompt", "in_prompt", "in_chat", -1, 0, 1, 2] = Field(
         "before_prompt", description="The position of the recap; SillyTavern's numbers are accepted."
     )
-    scan: bool | None = Field(False, description="Returned with the segment, for clients with a lorebook.")
+    scan: bool | None = Field(False, description="As `scan` of the other segments.")
 
 
 class SceneSettings(LayerSettings):
@@ -39,13 +39,15 @@ class SceneSettings(LayerSettings):
         100,
         ge=10,
         le=1_000,
-        description="The maximum number of undecided messages that one search reads. In addition it reads up to 10 "
-        "messages that were decided earlier, as context.",
+        description="How many messages one search for breaks examines at most. In addition it reads up to 10 messages "
+        "as context that an earlier search has examined.",
     )
     auto_hide: int | None = Field(
         2,
         ge=-1,
         le=1_000,
-        description="How many of the newest scenes stay in sight, the open scene included; -1 hides none.",
+        description="How many of the newest scenes stay visible; the open scene counts as one. Messages of older "
+        "scenes are hidden from the prompt once the running recap covers them, as long as `history.keep_messages` "
+        "messages stay visible. -1 hides none.",
     )
     recap: RecapSettings = Field(RecapSettings(), description="The running recap.")

@@ -1,7 +1,6 @@
-"""Reads the lines of a state: groups become part of the labels, and each label has its newest value. Pure."""
+"""Reads the state of a recap: names of groups become part of the labels, each label has its newest value. Pure."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 StateLine = tuple[int, str]
@@ -19,6 +18,17 @@ def read_state(lines: Sequence[StateLine]) -> list[str]:
     return newest
 
 
+def join_states(states: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of states, the oldest first, as one state with the newest value of each label.
+
+    The states are as `read_state` returns them. Their headings name groups, unless all have the same heading: the
+    labels below "Mira:" and below "Kai:" are not the same.
+    """
+    placed = [[(depth_of(line), line) for line in state] for state in states]
+    has_one = len({_name_heading(lines) for lines in placed}) == 1
+    return newest_values([line for lines in placed for line in _name_groups(lines, keeps_heading=has_one)])
+
+
 def newest_values(lines: Sequence[str]) -> list[str]:
     """Return the lines of a state with each label once, at its first position and with its newest value."""
     by_label: dict[str, str] = {}
@@ -33,9 +43,14 @@ def depth_of(text: str, indent: int = 0) -> int:
     return 1 + indent if text.startswith(_DASH) else 0
 
 
-def _name_groups(lines: Sequence[StateLine]) -> list[str]:
-    """Return the lines with the names of their groups; a line without a label becomes a value of its group's name."""
+def _name_groups(lines: Sequence[StateLine], *, keeps_heading: bool = True) -> list[str]:
+    """Return the lines with the names of their groups; a line without a label becomes a value of its group's name.
+
+    With `keeps_heading`, the heading of the state stays as it is, and names no group.
+    """
     heads = _find_heads(lines)
+    if keeps_heading and (heading := _find_heading(lines, heads)) is not None:
+        del heads[heading]
     merged: dict[int, str] = {}
     above: list[int] = []
     for at, (depth, line) in enumerate(lines):
@@ -57,15 +72,29 @@ def _name_groups(lines: Sequence[StateLine]) -> list[str]:
     return list(merged.values())
 
 
-def _find_heads(lines: Sequence[StateLine]) -> Mapping[int, str]:
-    """Return the lines that name a group, with the name: a label without a value, followed by a deeper line.
-
-    A name that is the only one at its depth is left out, because it distinguishes nothing: "At the end of the scene:".
-    """
+def _find_heads(lines: Sequence[StateLine]) -> dict[int, str]:
+    """Return the lines that name a group, with the name: a label without a value, followed by a deeper line."""
     heads = {}
     for at, (depth, line) in enumerate(lines[:-1]):
         labelled = _LABELLED.fullmatch(line.removeprefix(_DASH))
         if labelled and not labelled[2] and lines[at + 1][0] > depth:
             heads[at] = labelled[1]
-    at_depth = Counter(lines[at][0] for at in heads)
-    return {at: name for at, name in heads.items() if at_depth[lines[at][0]] > 1}
+    return heads
+
+
+def _find_heading(lines: Sequence[StateLine], heads: Mapping[int, str]) -> int | None:
+    """Return which of `heads` is the heading of the whole state, such as "At the end of the scene:", or None.
+
+    It has no bullet, and all other lines are deeper. It distinguishes nothing, so it is no part of their labels.
+    """
+    least_depth = min((depth for depth, _ in lines), default=0)
+    least_deep = [at for at, (depth, _) in enumerate(lines) if depth == least_depth]
+    headings = [at for at in least_deep if at in heads and not lines[at][1].startswith(_DASH)]
+    return headings[0] if headings and len(least_deep) == 1 else None
+
+
+def _name_heading(lines: Sequence[StateLine]) -> str | None:
+    """Return the name of the heading of the whole state, to compare it with that of another state, or None."""
+    heads = _find_heads(lines)
+    heading = _find_heading(lines, heads)
+    return None if heading is None else heads[heading].casefold()

@@ -196,6 +196,20 @@ def test_notes_in_a_group_per_character_are_prefixed_with_names(state: str) -> N
     assert parse_recap(render_recap(read)) == render_recap(read)
 
 
+@pytest.mark.parametrize(
+    ("state", "read"),
+    [
+        ("- Mira:\n  - mood: calm\n  - place: the pier", "- Mira, mood: calm\n- Mira, place: the pier"),
+        ("weather: rain\nMira:\n- mood: calm", "weather: rain\n- Mira, mood: calm"),
+        ("At the end:\n- Mira:\n  - mood: calm\n- time: noon", "At the end:\n- Mira, mood: calm\n- time: noon"),
+    ],
+)
+def test_notes_in_a_single_group_are_prefixed_with_its_name(state: str, read: str) -> None:
+    parsed = parse_scene_recap(f"# Outcomes\n- A.\n# State\n{state}")
+    assert parsed.state == read
+    assert parse_recap(render_recap(parsed)) == render_recap(parsed)
+
+
 def test_what_has_no_label_in_a_group_is_said_of_its_name() -> None:
     state = "- Mira:\n  - at the pier\n  - wet\n- Jonas:\n  - at the mill\n- weather: rain"
     read = parse_scene_recap(f"# Outcomes\n- A.\n# State\n{state}").state

@@ -1,5 +1,6 @@
 """Extractive recaps contain only text from messages or from people."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +70,22 @@ def test_a_persons_notes_per_character_keep_their_groups() -> None:
     assert fold_quotes(first, [second], count_tokens=count_tokens) == (
         "# State\n- Kai, place: the mill\n- Mira, place: the ferry\n- Mira, arm: broken"
     )
+
+
+@pytest.mark.parametrize("form", ["- {}:\n  - mood: {}\n  - place: {}", "{}:\n- mood: {}\n- place: {}"])
+def test_a_group_of_one_scene_is_not_that_of_the_next(form: str) -> None:
+    scenes = [form.format(*said) for said in (("Mira", "calm", "the pier"), ("Kai", "furious", "the lamp room"))]
+    recap = ""
+    for state in scenes:
+        recap = fold_quotes(recap, [f"# State\n{state}"], count_tokens=count_tokens)
+    assert recap == (
+        "# State\n- Mira, mood: calm\n- Mira, place: the pier\n- Kai, mood: furious\n- Kai, place: the lamp room"
+    )
+
+
+def test_the_heading_of_each_scenes_state_names_no_group() -> None:
+    states = [f"# State\nAt the end of the scene:\n- place: {place}" for place in ("the pier", "the mill")]
+    assert fold_quotes(states[0], states[1:], count_tokens=count_tokens) == states[1]
 
 
 @given(recaps=st.lists(st.tuples(LINES, LINES, LINES), max_size=8))
