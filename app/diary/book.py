@@ -34,7 +34,7 @@ from app.chats.scheduling import unschedule
 from app.chats.service import get_line
 from app.chats.settings import effective
 from app.diary import queries
-from app.diary.bound import take_over
+from app.diary.bound import put_off, take_over
 from app.diary.errors import EntryNotFound
 from app.diary.handlers import (
     ENTRY,
@@ -66,7 +66,7 @@ MOST_COUNTED = 1_000
 
 
 class _Written(NamedTuple):
-    """A new entry, with the columns that every origin has."""
+    """A new entry of a person or a tool: the columns that both have."""
 
     entry_id: UUID
     character: str
@@ -90,7 +90,7 @@ class Folded:
 
     Attributes:
         character: The character whose diary it is.
-        version: The latest valid version; None before the first.
+        version: The latest valid version; None if there is none.
         entries: The number of entries that it covers, counted up to `MOST_COUNTED`.
         first_at, last_at: When the first and the last of them were written.
         in_prompt: Whether contexts contain it.
@@ -116,8 +116,8 @@ async def list_entries(
 ) -> list[Listed]:
     """Return a page of entries in story order, of one diary or of all.
 
-    Entries that are hidden because of their reply are included. Raises ChatNotFound, LineNotFound, and Invalid for a
-    character that has no entries and is not one of the chat's.
+    Entries that are hidden because of their reply are included. Raises ChatNotFound, LineNotFound, and Invalid if the
+    chat has characters, but neither a character nor an entry under the given name.
     """
     chat = await get_line(db_session, ref, line)
     character = None if character is None else current_name(chat.characters, character)
@@ -182,9 +182,9 @@ async def save_memory(
 ) -> Made:
     """Insert an entry that the character writes, and return its binding. Raises ChatNotFound, Invalid, Conflict.
 
-    The entry is bound to a reply, and hidden until the reply is appended; in a chat without messages it is shown at
-    once. A retry of the call returns the binding of the first entry and changes nothing, even if the entry was edited
-    or deleted since.
+    The entry is bound to a reply, and hidden until the reply is appended. In a chat without messages, it is shown at
+    once, unless the call names the reply. A retry of the call returns the binding of the first entry and changes
+    nothing, even if the entry was edited or deleted since.
     """
     head = await lock_head(db_session, ref)
     name = await _choose_diary(db_session, head, character, part="query")
@@ -192,7 +192,10 @@ async def save_memory(
     made = await bindings.bind(db_session, head, Call(NAME, tool, name, words, target), now=now)
     if made.is_retry:
         return made
-    await take_over(db_session, head, name, made.at_seq, is_open=made.is_open)
+    if made.is_open:
+        await put_off(db_session, head, name, made.at_seq, now=now)
+    else:
+        await take_over(db_session, head, name, made.at_seq)
     values = {"identity": words, "hidden": not made.matches}
     written = _Written(made.binding_id, name, content, "tool", made.at_seq, made.sent_at or now)
     await _insert(db_session, head, written, values, now=now)
@@ -202,12 +205,13 @@ async def save_memory(
 async def edit_entry(
     db_session: DbSession, ref: ChatRef, entry_id: UUID, given: Mapping[str, Any], *, now: datetime
 ) -> None:
-    """Change the fields of an entry in `given`: content, kept; None resets `kept`.
+    """Change the fields `content` and `kept` of an entry, if `given` has them; None resets `kept`.
 
     No model rewrites a text that a person wrote. An entry with such a text does not depend on a reply, and neither does
     an entry that is kept.
 
-    Raises ChatNotFound, EntryNotFound, and Conflict for `kept` of an entry that the service wrote.
+    Raises ChatNotFound, EntryNotFound, and Conflict for `kept` of an entry that the service wrote, or if an entry that
+    is kept has no reply that it could depend on again.
     """
     head, entry = await _lock_entry(db_session, ref, entry_id)
     values: dict[str, Any] = {}
@@ -244,9 +248,10 @@ async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None,
 
 
 async def find_sources(db_session: DbSession, chat: ChatLine, character: str | None = None) -> frozenset[str]:
-    """Return the sources that contexts contain of one diary or of all: `diary:<entry_id>`, `diary:folded:<version>`.
+    """Return the sources of one diary or of all diaries that contexts contain.
 
-    Each diary is looked up in its character's prompt, the unnamed diary in the prompt of a request without a character.
+    The source of an entry is `diary:<entry_id>`, that of a folded part `diary:folded:<version>`. Each diary is looked
+    up in its character's prompt, the unnamed diary in the prompt of a request without a character.
     """
     queried = None
     if DiarySettings.of(effective(chat.settings)).is_shared:
@@ -330,15 +335,21 @@ async def _keep(db_session: DbSession, head: Head, entry: DiaryEntry, given: Map
     if entry.origin == "model":
         raise Conflict("Only an entry that a tool wrote depends on a reply, so only such an entry can be kept.")
     kept = bool(given["kept"])
-    depends = entry.origin == "tool" and "content" not in given and not kept
-    places = await bindings.list_places(db_session, head.line, [entry.entry_id]) if depends else {}
-    return {"kept": kept, "hidden": any(not place.matches for place in places.values())}
+    if kept or entry.origin == "person" or "content" in given:
+        return {"kept": kept, "hidden": False}
+    place = (await bindings.list_places(db_session, head.line, [entry.entry_id])).get(entry.entry_id)
+    if place is None and entry.kept:
+        raise Conflict(
+            "The entry cannot depend on its reply again: the reply never came, or is no longer on this line. "
+            "Delete the entry if it is not to be kept."
+        )
+    return {"kept": kept, "hidden": place is not None and not place.matches}
 
 
 async def _change(
     db_session: DbSession, head: Head, entry: DiaryEntry, values: dict[str, Any], *, now: datetime
 ) -> None:
-    """Update an entry for a person, cancel its rewriting by the service, and update the folds that cover it."""
+    """Apply a person's change to an entry, cancel the work item to rewrite it, and update the folds that cover it."""
     line = head.line
     await queries.update_entry(db_session, line, entry.entry_id, values)
     keys = [f"{ENTRY}{entry.entry_id}"]

@@ -1,33 +1,42 @@
 """Shows, hides and deletes the entries that characters wrote with their tool, when their replies arrive or change.
 
-A call of the tool is *open* until the reply that it belongs to is appended. An entry takes a new number when its reply
-arrives. So it is then the last of its diary, and no fold covers an entry that may never be shown.
+A call of the tool is *open* until the reply that it belongs to is appended. When its reply arrives, an entry takes a
+new number and becomes the last one of its diary. So no fold covers an entry that was hidden until then. A fold can
+cover an entry that was shown because a person keeps it; the new number makes that fold stale.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from app.bindings.events import BindingsChanged, Bound
 from app.bindings.rule import quote
 from app.chats.characters import list_active, list_names
 from app.chats.head import Head
-from app.chats.scheduling import unschedule
+from app.chats.scheduling import schedule, unschedule
 from app.diary import change_queries, queries
-from app.diary.handlers import NAME, WRITE, begin_period, note_entries, take_number
+from app.diary.handlers import NAME, WRITE, begin_period, note_entries, take_number, writing_work
 from app.kit.db import DbSession
+from app.kit.work_queue import NewWork
 from app.lines.line_copy import Line
+
+REPLY_WAIT_S = 600
+"""The time for which the service's entry about a period waits for the reply of an open call, in seconds."""
 
 
 async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
-    """Update entries whose replies changed; folds that cover an entry that is hidden or shown again become stale."""
+    """Delete entries whose calls were dropped, move entries to replies that arrived, hide entries or show them again.
+
+    Folds become stale if they cover an entry that is hidden or shown again.
+    """
     head, line = event.head, event.head.line
     if event.dropped:
-        await change_queries.drop_open(db_session, line, [one.binding_id for one in event.dropped])
+        await _drop(db_session, event)
     changed: dict[str, list[int]] = defaultdict(list)
     if event.bound:
-        for character, number in await _bind(db_session, head, event.bound):
-            changed[character].append(number)
+        for character, numbers in await _bind(db_session, head, event.bound):
+            changed[character] += numbers
     if event.toggled:
         rows = [(one.binding_id, not one.matches) for one in event.toggled]
         for row in await change_queries.hide(db_session, line, rows):
@@ -45,27 +54,61 @@ async def describe_writes(db_session: DbSession, line: Line, entry_ids: Sequence
     }
 
 
-async def take_over(db_session: DbSession, head: Head, character: str, at_seq: int, *, is_open: bool = False) -> None:
+async def take_over(
+    db_session: DbSession, head: Head, character: str, at_seq: int, *, called_seq: int | None = None
+) -> None:
     """Let an entry that the character writes itself replace the service's entry about the turns that include `at_seq`.
 
-    The service's entry can already be scheduled, because the reply, or the message that makes the call, may have
-    completed the turns. The turns that lead to the service's next entry are a period. A new period begins only when the
-    reply has arrived: while the call is open, the reply may still be discarded. If the chat has other active
-    characters, the period goes on, because their entries about it are still due.
+    The turns that an entry of the service is about are called a period. The reply, or the message that makes the call
+    (at `called_seq`, if the call came before the reply), may have been the last one of the period, so the service's
+    entry can already be scheduled. A new period begins after the reply. If the chat has other active characters, the
+    period goes on, because their entries about it are still due.
     """
-    writing = await change_queries.list_writing(db_session, head.line, NAME, WRITE, at_seq)
-    keys = [row["key"] for row in writing if row["first_seq"] <= at_seq]
-    own = [key for key in keys if key.removeprefix(WRITE).partition(":")[2] == character]
-    await unschedule(db_session, head, NAME, own)
+    first_seq = at_seq if called_seq is None else min(called_seq, at_seq)
+    unwritten = await _list_unwritten(db_session, head, character, first_seq, at_seq)
+    await unschedule(db_session, head, NAME, [item.key for item in unwritten])
     cast = (await queries.read_cast(db_session, head.line)).characters
-    if not is_open and set(list_names(list_active(cast))) <= {character}:
+    if set(list_names(list_active(cast))) <= {character}:
         begin_period(head, at_seq)
 
 
-async def _bind(db_session: DbSession, head: Head, bound: Sequence[Bound]) -> list[tuple[str, int]]:
-    """Place entries at the replies that have arrived; return the character and number of each."""
+async def put_off(db_session: DbSession, head: Head, character: str, at_seq: int, *, now: datetime) -> None:
+    """Let the service's entry about the turns that include `at_seq` wait for the reply of an open call.
+
+    It is not cancelled yet, because the reply may still be discarded. It is cancelled when the reply arrives
+    (`take_over`), and due again when the call is dropped.
+    """
+    unwritten = await _list_unwritten(db_session, head, character, at_seq, at_seq)
+    if unwritten:
+        # An item that is scheduled already cannot wait for so long, so it is replaced.
+        await unschedule(db_session, head, NAME, [item.key for item in unwritten])
+        await schedule(db_session, head, NAME, unwritten, now=now, settle_s=REPLY_WAIT_S)
+
+
+async def _drop(db_session: DbSession, event: BindingsChanged) -> None:
+    """Delete the entries of the calls that were dropped; the service's entries that waited for the replies are due."""
+    head = event.head
+    for row in await change_queries.drop_open(db_session, head.line, [one.binding_id for one in event.dropped]):
+        unwritten = await _list_unwritten(db_session, head, row["character"], row["at_seq"], row["at_seq"])
+        if unwritten:
+            await schedule(db_session, head, NAME, unwritten, now=event.now, settle_s=event.settle_s)
+
+
+async def _bind(db_session: DbSession, head: Head, bound: Sequence[Bound]) -> list[tuple[str, Sequence[int]]]:
+    """Place entries at the replies that have arrived; return the character, and the former and the new number."""
     rows = [(one.binding_id, one.at_seq, take_number(head), one.sent_at, not one.matches) for one in bound]
     found = await change_queries.bind(db_session, head.line, rows)
     for row in found:
-        await take_over(db_session, head, row["character"], row["at_seq"])
-    return [(row["character"], row["number"]) for row in found]
+        await take_over(db_session, head, row["character"], row["at_seq"], called_seq=row["former_seq"])
+    return [(row["character"], (row["former_number"], row["number"])) for row in found]
+
+
+async def _list_unwritten(
+    db_session: DbSession, head: Head, character: str, first_seq: int, last_seq: int
+) -> list[NewWork]:
+    """Return the work items of a character's unwritten entries about any message between two seqs (both inclusive)."""
+    return [
+        writing_work(character, row["first_seq"], row["last_seq"], row["number"])
+        for row in await change_queries.list_writing(db_session, head.line, NAME, WRITE, first_seq)
+        if row["first_seq"] <= last_seq and row["key"] == f"{WRITE}{row['first_seq']}:{character}"
+    ]

@@ -11,7 +11,8 @@ from app.diary.queries import Line
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 
-# Periods do not overlap, so the entries about a message belong to the first period that ends at the message or later.
+# The periods that the service's entries are about (`changes.py`) do not overlap, so the entries about a message belong
+# to the first period that ends at the message or later.
 _TOUCHED = """
     SELECT DISTINCT e.entry_id, e.character, e.number, e.at_seq, e.first_seq, e.last_seq, e.filters::text AS filters,
         e.source_hash, e.current_hash, e.origin
@@ -27,6 +28,20 @@ _UPDATE_HASHES = """
     FROM unnest($3::uuid[], $4::bytea[]) AS n (entry_id, current_hash)
     WHERE e.chat_key = $1 AND e.line_id = $2 AND e.entry_id = n.entry_id"""
 
+_SAVED_AT = """
+    SELECT entry_id FROM diary_entries
+    WHERE chat_key = $1 AND line_id = $2 AND at_seq = ANY($3) AND identity IS NOT NULL"""
+
+_UPDATE_DATES = f"""
+    UPDATE diary_entries e SET dated_at = n.dated_at FROM (
+        SELECT about.entry_id, max(m.sent_at) AS dated_at
+        FROM unnest($3::uuid[], $4::int[]) AS about (entry_id, seq) CROSS JOIN LATERAL (
+            SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = about.seq {ONE_LOOKUP_EACH}) AS m
+        GROUP BY about.entry_id
+    ) AS n
+    WHERE e.chat_key = $1 AND e.line_id = $2 AND e.entry_id = n.entry_id AND e.dated_at <> n.dated_at
+    RETURNING e.character"""  # noqa: S608
+
 _REACHING = """
     SELECT character, min(number) AS number FROM diary_entries
     WHERE chat_key = $1 AND line_id = $2 AND at_seq >= $3 GROUP BY character"""
@@ -37,7 +52,7 @@ _DELETE_UNWRITTEN = """
         AND ((origin <> 'person' AND NOT kept) OR deleted_at IS NOT NULL)
     RETURNING entry_id, first_seq"""
 
-# An entry that a person edited loses the messages that it was written from.
+# An entry of the service that a person edited loses its range of messages, because the end of the range was cut off.
 _MOVE_WRITTEN = """
     UPDATE diary_entries SET at_seq = $3 - 1, first_seq = NULL, last_seq = NULL, filters = NULL,
         source_hash = NULL, current_hash = NULL
@@ -56,8 +71,8 @@ _WRITTEN_AFTER = """
     WHERE chat_key = $1 AND line_id = $2 AND at_seq > $3 AND deleted_at IS NULL AND origin <> 'model'
     ORDER BY at_seq, number"""
 
-# An entry of the service that a person edited can exist here already: if its messages begin before the lines diverge,
-# it was copied with them and moved to the end of the copy.
+# An entry of the service that a person edited can already be on the new line: if its messages begin before the lines
+# diverge, it was copied with them and moved to the end of the copy.
 _COPY_WRITTEN = f"""
     INSERT INTO diary_entries (chat_key, line_id, entry_id, character, number, at_seq, origin, content, identity, model,
         prompt_version, edited, kept, hidden, dated_at, created_at)
@@ -80,7 +95,7 @@ _RENAME_ENTRIES = """
 _HAS_DIARY = """
     SELECT EXISTS (SELECT FROM diary_entries WHERE chat_key = $1 AND line_id = $2 AND character = $3)"""
 
-# An attempt that is running has read the former name, so it loses its lease. It does not count as an attempt.
+# An attempt that is running has read the former name, so it loses its lease, and it is not counted.
 _RENAME_WORK = """
     UPDATE work SET key = n.key, attempts = greatest(attempts - (lease IS NOT NULL)::int, 0),
         lease = NULL, leased_until = NULL
@@ -89,14 +104,17 @@ _RENAME_WORK = """
 
 _DEPENDS = "chat_key = $1 AND line_id = $2 AND origin = 'tool' AND NOT kept"
 
-_DROP_OPEN = f"DELETE FROM diary_entries WHERE {_DEPENDS} AND entry_id = ANY($3)"  # noqa: S608
+_DROP_OPEN = f"""
+    DELETE FROM diary_entries WHERE {_DEPENDS} AND entry_id = ANY($3) RETURNING character, at_seq"""  # noqa: S608
 
-_BIND = f"""
-    UPDATE diary_entries SET at_seq = n.at_seq, number = n.number, dated_at = n.dated_at, hidden = n.hidden
+_BIND = """
+    UPDATE diary_entries e SET at_seq = n.at_seq, number = n.number, dated_at = n.dated_at,
+        hidden = n.hidden AND NOT e.kept
     FROM unnest($3::uuid[], $4::int[], $5::int[], $6::timestamptz[], $7::bool[])
         AS n (entry_id, at_seq, number, dated_at, hidden)
-    WHERE {_DEPENDS} AND diary_entries.entry_id = n.entry_id
-    RETURNING character, diary_entries.number, diary_entries.at_seq"""  # noqa: S608
+        JOIN diary_entries former ON former.chat_key = $1 AND former.line_id = $2 AND former.entry_id = n.entry_id
+    WHERE e.chat_key = $1 AND e.line_id = $2 AND e.entry_id = n.entry_id AND e.origin = 'tool'
+    RETURNING e.character, e.number, e.at_seq, former.number AS former_number, former.at_seq AS former_seq"""
 
 _HIDE = f"""
     UPDATE diary_entries SET hidden = n.hidden FROM unnest($3::uuid[], $4::bool[]) AS n (entry_id, hidden)
@@ -108,7 +126,7 @@ class Gone(NamedTuple):
     """The entries that a truncation has deleted or moved.
 
     Attributes:
-        entry_ids: The entries that were deleted, and those that stay but are about no messages any more.
+        entry_ids: The entries that were deleted or moved.
         first_seqs: The first message of each period that a deleted entry covered.
 
     """
@@ -127,8 +145,22 @@ async def update_hashes(db_session: DbSession, line: Line, rows: Sequence[tuple[
     await db_session.raw.execute(_UPDATE_HASHES, *line, *zip(*rows, strict=True))
 
 
+async def list_saved(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[UUID]:
+    """Return the ids of the entries at `seqs` that a tool wrote, even if a person edited or deleted them since."""
+    return [row["entry_id"] for row in await db_session.raw.fetch(_SAVED_AT, *line, list(seqs))]
+
+
+async def update_dates(db_session: DbSession, line: Line, rows: Sequence[tuple[UUID, int]]) -> set[str]:
+    """Date entries by the newest of their messages; `rows` are (entry_id, seq), one for each message of an entry.
+
+    Return the characters whose diaries changed.
+    """
+    changed = await db_session.raw.fetch(_UPDATE_DATES, *line, *zip(*rows, strict=True))
+    return {row["character"] for row in changed}
+
+
 async def list_reaching(db_session: DbSession, line: Line, from_seq: int) -> dict[str, int]:
-    """Return the number of the first entry from `from_seq` on in each diary, by character; others are left out."""
+    """Return the number of the first entry from `from_seq` on in each diary that has one, by character."""
     return {row["character"]: row["number"] for row in await db_session.raw.fetch(_REACHING, *line, from_seq)}
 
 
@@ -173,7 +205,7 @@ async def rename_work(db_session: DbSession, line: Line, layer: str, keys: Seque
 
 
 async def list_written_after(db_session: DbSession, line: Line, seq: int) -> list[asyncpg.Record]:
-    """Return (entry_id, at_seq, depends) of entries after a seq that characters or people wrote, in story order.
+    """Return (entry_id, at_seq, depends) of the entries of characters and people after `seq`, in story order.
 
     `depends` is whether a tool wrote the current text and no person keeps it.
     """
@@ -191,9 +223,12 @@ async def copy_written(
     return {row["character"] for row in rows}
 
 
-async def drop_open(db_session: DbSession, line: Line, entry_ids: Sequence[UUID]) -> None:
-    """Delete entries whose reply never came, except those that a person edited or keeps."""
-    await db_session.raw.execute(_DROP_OPEN, *line, list(entry_ids))
+async def drop_open(db_session: DbSession, line: Line, entry_ids: Sequence[UUID]) -> list[asyncpg.Record]:
+    """Delete entries whose reply never came, except those that a person edited or keeps.
+
+    Return (character, at_seq) of each; `at_seq` is the newest seq when the tool was called.
+    """
+    return await db_session.raw.fetch(_DROP_OPEN, *line, list(entry_ids))
 
 
 async def bind(
@@ -201,7 +236,9 @@ async def bind(
 ) -> list[asyncpg.Record]:
     """Give entries the place of their reply; `rows` are (entry_id, at_seq, number, dated_at, hidden).
 
-    Entries that a person edited or keeps stay as they are. Return (character, number, at_seq) of the others.
+    Entries that a person edited stay as they are. One that a person keeps gets the place, too, because it depends on
+    the reply again if the person no longer keeps it; until then it is never hidden. Return (character, number,
+    at_seq, former_number, former_seq) of each; `former_seq` is the newest seq when the tool was called.
     """
     return await db_session.raw.fetch(_BIND, *line, *zip(*rows, strict=True))
 

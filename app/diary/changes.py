@@ -2,10 +2,11 @@
 
 Entries that a person wrote are not made from messages, so a change of messages does not affect them. Entries that a
 character wrote with its tool are bound to a reply: `bound.py` hides and shows them when the reply changes. A truncation
-before such an entry deletes it: in the remaining story, the character has not written it.
+before such an entry deletes it, unless a person edited or keeps it: in the remaining story, the character has not
+written it.
 
-The service writes one entry for each *period*, a range of messages with a fixed number of turns. An entry is
-*unwritten* while it is only a work item.
+A *period* is a range of messages with a fixed number of turns. After each period, the service schedules an entry for
+each character that spoke in it and did not write itself. An entry is *unwritten* while it is only a work item.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ import asyncpg
 import orjson
 
 from app.bindings import service as bindings
-from app.chats.eligibility import Filters
+from app.chats.eligibility import Filters, is_eligible
 from app.chats.events import LineTruncated, MessagesChanged, MessagesMoved, Pair, SettingsChanged
 from app.chats.head import Head
 from app.chats.ranges import is_any_inside
@@ -43,7 +44,10 @@ from app.narratives import service as narratives
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Schedule the unwritten and the stale entries about changed messages, and count the open period's turns again."""
+    """Schedule the unwritten and the stale entries about changed messages, and count the open period's turns again.
+
+    Entries are dated by their messages, so they get another date if the time of a message changes.
+    """
     head = event.head
     if NAME not in head.cursors:
         return
@@ -56,6 +60,8 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     touched = await change_queries.list_touched(db_session, head.line, [after.seq for _, after in event.pairs])
     rehashed = await rehash(db_session, head, [_derived(row) for row in touched])
     await _follow(db_session, event, [one for one in rehashed if one.has_changed])
+    if event.redated:
+        await _date_again(db_session, event, rehashed)
 
 
 async def _follow(db_session: DbSession, event: MessagesChanged, changed: Sequence[Rehashed[asyncpg.Record]]) -> None:
@@ -71,10 +77,29 @@ async def _follow(db_session: DbSession, event: MessagesChanged, changed: Sequen
         await note_entries(db_session, head, name, numbers, now=now, settle_s=settle_s)
 
 
+async def _date_again(
+    db_session: DbSession, event: MessagesChanged, touched: Sequence[Rehashed[asyncpg.Record]]
+) -> None:
+    """Date the entries of the service by their newest eligible message, and those of tools by their replies."""
+    head, line = event.head, event.head.line
+    about = [
+        (one.row.of["entry_id"], message.seq)
+        for one in touched
+        for message in one.messages
+        if is_eligible(message, one.row.filters)
+    ]
+    saved = await change_queries.list_saved(db_session, line, sorted(event.redated))
+    replies = await bindings.list_places(db_session, line, saved)
+    about += [(entry_id, reply.at_seq) for entry_id, reply in replies.items()]
+    if about:
+        for character in sorted(await change_queries.update_dates(db_session, line, about)):
+            note_outdated(head, character)
+
+
 def find_first_turned(pairs: Sequence[Pair]) -> int | None:
     """Return the seq of the first message that was deleted or restored, or None. Pure.
 
-    Turns are counted again from this message on.
+    From this message on, periods may have another closing reply.
     """
     return next((after.seq for before, after in pairs if before.deleted != after.deleted), None)
 
@@ -100,7 +125,7 @@ def _derived(row: asyncpg.Record) -> DerivedRow[asyncpg.Record]:
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
-    """Schedule the entries and folds that became due while diaries were off, or that a lower limit of lines makes due.
+    """Schedule the entries and folds that became due while diaries were off, or because `diary.lines` is lower now.
 
     All cached texts are made again, because a new time zone changes their dates. If the chat now has a sole character,
     the unnamed diary becomes that character's.
@@ -127,11 +152,11 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Delete the entries from the truncation on; those that a person wrote or edited move to the new head.
+    """Delete the entries from the truncation on; those that a person wrote, edited or keeps move to the new head.
 
-    Folds that cover any of them are dropped, and the period that the truncation cuts through fills again from its
-    start. Every diary is checked: the line can be a copy that was made up to here, without later entries or the current
-    fold.
+    Folds that cover any of them are dropped. The open period then begins at the earliest of its own start, the starts
+    of the periods whose entries are deleted or cancelled, and the truncation. Every diary is checked, even one without
+    deleted entries: the line can be a copy that ends here, so it has no later entries, and may lack the current fold.
     """
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:
@@ -148,14 +173,16 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     behind_all = head.cursors[NAME]["number"] + 1
     for name in sorted({*reaching, *await queries.list_names(db_session, line)}):
         number = reaching.get(name, behind_all)
-        await narratives.truncate(db_session, line, narrative_of(name), number, begins_seq=from_seq - 1)
+        await narratives.truncate(
+            db_session, line, narrative_of(name), number, begins_seq=from_seq - 1, former_line=event.former_line
+        )
         await reconcile_fold_work(
             db_session, head, name, now=event.now, settle_s=event.settle_s, again=name in reaching
         )
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Copy the entries after `kept_seq` that characters or people wrote from the old line, to the messages' new seqs.
+    """Copy from the old line what characters or people wrote after `kept_seq`, to the messages' new seqs.
 
     A character's tool is not called again for messages that have only moved, so its entries move along with the replies
     that they are bound to. An entry whose reply does not move is not copied. Entries of the service are written again.
@@ -194,10 +221,11 @@ async def _list_places(
 
 
 async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) -> int | None:
-    """Reopen the last periods whose closing reply was deleted: cancel their entries, and return where they begin.
+    """Reopen the last unwritten periods whose closing reply was deleted; return the first seq of the open period.
 
-    If the reply was deleted to be generated again, the new reply closes the period again. Otherwise the user's message
-    would be in one period and the new reply in the next.
+    The entries of these periods are cancelled. Returns None if no period is open. A reply is often deleted to be
+    generated again; the new reply then closes the same period. If the period stayed closed, the user's message would be
+    in one period and the new reply in the next.
     """
     line, period = head.line, head.cursors[NAME].get("period")
     if not period:

@@ -86,8 +86,11 @@ SPEAKERS = f"""
     FROM unnest($3::int[], $4::int[]) AS p (first_seq, last_seq) ORDER BY p.first_seq"""  # noqa: S608
 
 
+# An entry of a tool comes from its reply. Once a person ends this dependence, `at_seq` can be another message.
 DOCUMENTS = """
-    SELECT 'diary:' || e.entry_id, e.content, coalesce(e.first_seq, e.at_seq), e.at_seq, NULL::text, NULL::float8
+    SELECT 'diary:' || e.entry_id, e.content,
+        coalesce(e.first_seq, CASE WHEN e.origin = 'tool' AND NOT e.kept THEN e.at_seq ELSE 0 END), e.at_seq,
+        NULL::text, NULL::float8
     FROM diary_entries e
     WHERE e.chat_key = c.chat_key AND e.line_id = c.line_id AND e.deleted_at IS NULL AND e.content <> ''
         AND e.character = coalesce(q.character, '') AND NOT e.hidden
@@ -134,8 +137,8 @@ class Cast(NamedTuple):
 
     Attributes:
         characters: The chat's characters.
-        language: BCP 47, if the chat has one.
-        time_zone: IANA name of the chat's zone.
+        language: The chat's language, a BCP 47 tag; None if it has none.
+        time_zone: The chat's time zone, an IANA name.
         user_name: The user's name, if the chat has it.
         user_key: The user's key, if the chat has a user.
 

@@ -28,11 +28,12 @@ class EntryOut(BaseModel):
         "Otherwise: the seq of the newest message when the entry was written, or 0 if there was none."
     )
     message_id: str | None = Field(
-        description="For an entry of a tool: the id of the reply that the entry belongs to. A context contains the "
-        "entry only while this reply has the text that the entry was bound to. After an edit, another swipe or a "
-        "delete, or if a person hides the reply, the entry is still listed, but `in_prompt` is false until the reply "
-        "has that text again and is not hidden. Until the reply is appended, `in_prompt` is false, and the id is null "
-        "unless the call named it. Always null for an entry that no tool wrote."
+        description="For an entry of a tool: the id of the reply that the entry belongs to. Unless a person keeps or "
+        "edits the entry, a context contains it only while this reply has the text that the entry was bound to. After "
+        "an edit, another swipe or a delete, or if a person hides the reply, the entry is still listed, but "
+        "`in_prompt` is false until the reply has that text again and is not hidden. Until the reply is appended, "
+        "`in_prompt` is false, and the id is null unless the call named it. Always null for an entry that no tool "
+        "wrote."
     )
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=f"{EDITED} No model rewrites it afterwards.")
@@ -73,7 +74,7 @@ class SharedEntryOut(BaseModel):
         "it."
     )
     dated_at: datetime = Field(description="The time in the other chat's story.")
-    created_at: datetime = Field(description="When it was written; it orders the entries of all chats.")
+    created_at: datetime = Field(description="When it was written. The entries of all chats are sorted by this time.")
 
 
 class EntryIn(RequestModel):
@@ -88,7 +89,8 @@ class EntryIn(RequestModel):
     character: Name | None = Field(
         None,
         description="The character whose diary it is; required unless the chat has one active character or names "
-        "none. In a chat that names none, each name has a diary of its own, up to 32.",
+        "none. In a chat without a list of characters, each name that is sent here has a diary of its own, up to "
+        "32.",
     )
 
 
@@ -102,22 +104,26 @@ class EntryPatch(Patch):
 
     content: EntryText = Field(
         default_factory=absent,
-        description="The new text. No model rewrites it afterwards, and it no longer depends on a reply.",
+        description="The new text. No model rewrites it afterwards, and the entry no longer depends on a reply.",
     )
     kept: bool | None = Field(
         None,
         description="Keep an entry that a tool wrote, even if its reply is changed, hidden or deleted. `false` or null "
-        "makes the entry depend on the reply again. For an entry that the service wrote, the answer is a 409.",
+        "makes the entry depend on the reply again; the answer is a 409 if the reply never came or is no longer on the "
+        "line. If the service wrote the current text, the answer is always a 409.",
     )
 
 
 class FoldedOut(BaseModel):
-    """The folded part of a diary; before the first fold, `version` is null and `text` is empty."""
+    """The folded part of a diary; `version` is null and `text` empty while no version is valid."""
 
     character: str | None = Field(
         description="The character whose diary it is; null for the unnamed diary of a chat that names no characters."
     )
-    version: int | None = Field(description="The number of the version, from 1; null before the first fold.")
+    version: int | None = Field(
+        description="The number of the latest valid version, from 1; null before the first fold, and while a change of "
+        "folded entries makes all versions invalid."
+    )
     text: str = Field(description="The whole text, in the character's voice.")
     entries: int = Field(
         description="The number of entries that it covers, counted up to 1,000. They are still listed."

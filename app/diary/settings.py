@@ -20,9 +20,16 @@ class DiarySettings(LayerSettings, PlacementSettings):
     scope: Literal["chat", "character"] = Field(
         "chat",
         description="`character` shares each diary with the user's other chats that have the same character and this "
-        "setting: the prompt also shows the entries of the other chats, as long as they hold there.",
+        "setting: the prompt also shows the entries of the other chats, as long as they are valid in "
+        "those chats.",
     )
-    lines: int = Field(50, ge=1, le=500, description="The number of a diary's last lines in the prompt.")
+    lines: int = Field(
+        50,
+        ge=1,
+        le=500,
+        description="The maximum number of lines of text in the segment `diary`: the last lines of the diary as it was "
+        "at the last cut. Later entries are in the segment `diary_recent`, which has up to 20 lines of its own.",
+    )
     auto_write_turns: int | None = Field(
         None,
         ge=1,

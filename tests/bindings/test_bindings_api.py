@@ -261,6 +261,8 @@ async def test_a_person_can_keep_an_entry_without_its_reply(api: httpx.AsyncClie
     assert ENGAGED in await prompt(api)
     await cut_off(api, 2)
     assert [(one["at_seq"], one["in_prompt"]) for one in await entries(api)] == [(1, True)]
+    assert "no longer on this line" in (await keep(api, entry["id"], False, 409))["detail"]
+    assert ENGAGED in await prompt(api)
 
 
 async def test_an_entry_that_a_person_edits_is_the_persons(api: httpx.AsyncClient) -> None:
@@ -283,6 +285,53 @@ async def test_what_a_person_made_of_an_open_call_stays(api: httpx.AsyncClient) 
     assert await drop(api) == 3
     assert await contents(api) == ["Mine.", "Two."]
     assert (await prompt(api)).count("memo entry") == 2
+
+
+async def test_an_entry_that_is_kept_still_follows_its_reply(api: httpx.AsyncClient) -> None:
+    await keep_diary(api)
+    await append(api, [said(1)])
+    await save(api, ENGAGED)
+    (entry,) = await entries(api)
+    await keep(api, entry["id"], True)
+    await append(api, [said(2, sent_at="2024-02-02T10:00:00Z")])
+    (entry,) = await entries(api)
+    assert (entry["message_id"], entry["at_seq"], entry["in_prompt"]) == ("m2", 2, True)
+    assert "## 02/02 — memo entry\nWe are engaged." in await prompt(api)
+    assert await keep(api, entry["id"], False) == entry | {"kept": False}
+    await cut_off(api, 2)
+    assert (await entries(api), await prompt(api)) == ([], "")
+
+
+async def test_a_kept_entry_leaves_its_fold_when_its_reply_comes(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = echo
+    await keep_diary(api, lines=6)
+    await append(api, [said(1)])
+    await save(api, "I heard w1w.")
+    await keep(api, (await entries(api))[0]["id"], True)
+    for n in range(2, 6):
+        await write(api, f"I heard w{n}w.")
+    await settle(dispatcher, clock)
+    assert "w1w" in (await get(api, "/diary/folded"))["text"]
+    await append(api, [said(2)])
+    await settle(dispatcher, clock)
+    folded = (await get(api, "/diary/folded"))["text"]
+    assert ("w1w" in folded, "w2w" in folded) == (False, True)
+    assert (await prompt(api)).count("w1w") == 1
+
+
+async def test_a_kept_entry_whose_reply_never_came_stays_kept(api: httpx.AsyncClient) -> None:
+    await keep_diary(api)
+    await append(api, [said(1)])
+    await save(api, ENGAGED)
+    (entry,) = await entries(api)
+    await keep(api, entry["id"], True)
+    await append(api, [said(3)])
+    assert "the reply never came" in (await keep(api, entry["id"], False, 409))["detail"]
+    assert await entries(api) == [entry | {"kept": True, "in_prompt": True}]
+    await discard(api, entry["id"])
+    assert await prompt(api) == ""
 
 
 async def test_only_what_a_tool_wrote_can_be_kept(

@@ -157,6 +157,29 @@ async def test_an_import_does_not_copy_an_edited_entry_twice(
     assert "Edited by a person." in await prompt(api)
 
 
+async def test_an_import_of_other_times_changes_the_dates(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=2)
+    await append(api, [said(n, sent_at=f"2024-02-{n:02}T10:00:00Z") for n in range(1, 7)])
+    model.script("Written by the service.")
+    await settle(dispatcher, clock)
+    await save(api, "By myself.")
+    await write(api, "By a person.")
+    (*_, by_person) = await entries(api)
+    wanted = [said(n, sent_at=f"2024-03-{n:02}T10:00:00Z") for n in range(1, 7)]
+    ok(await api.put("/v1/chats/c/messages", json={"messages": wanted}), 200)
+    assert [(entry["content"], entry["dated_at"], entry["stale"]) for entry in await entries(api)] == [
+        ("Written by the service.", "2024-03-04T10:00:00Z", False),
+        ("By myself.", "2024-03-06T10:00:00Z", False),
+        ("By a person.", by_person["dated_at"], False),
+    ]
+    shown = await prompt(api)
+    assert "## 03/04 — memo entry\nWritten by the service." in shown
+    assert "## 03/06 — memo entry\nBy myself." in shown
+    assert await settle(dispatcher, clock) == 0
+
+
 async def test_a_fold_due_on_another_line_is_parked_until_it_returns(
     api: httpx.AsyncClient,
     dispatcher: Dispatcher,

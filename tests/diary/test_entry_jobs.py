@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.diary.bound import REPLY_WAIT_S
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -20,7 +21,7 @@ from tests.background import settle
 from tests.book import due_rows
 from tests.diary.diaries import KAI, MIRA, change, contents, cut_often, discard, entries, keep_diary, prompt, save
 from tests.scripted_model import Request, ScriptedModel, refuses
-from tests.talk import append, cut_off, edit, get, hide, ok, put, said, soft_delete, talk
+from tests.talk import CALL, Json, append, cut_off, edit, get, hide, ok, put, said, soft_delete, talk
 
 WRITTEN = "The girl asked about the lamps again. I told her two of their names, which I tell nobody."
 
@@ -188,6 +189,37 @@ async def test_a_character_that_wrote_itself_gets_no_generated_entry(
         ("Mira", "model"),
         ("Kai", "tool"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("then", "wait_s", "writer"),
+    [
+        ([said(3)], 2, "model"),
+        ([said(3, role="tool", tool_call_id="call-1"), said(4)], REPLY_WAIT_S, "tool"),
+        ([], REPLY_WAIT_S, "model"),
+    ],
+)
+async def test_the_services_entry_waits_for_the_reply_of_a_call(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    then: list[Json],
+    wait_s: float,
+    writer: str,
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    model.otherwise = WRITTEN
+    await append(api, [said(1), said(2, tool_calls=[CALL])])
+    await save(api, "By myself.")
+    assert await settle(dispatcher, clock) == 0
+    if then:
+        await append(api, then)
+    await settle(dispatcher, clock, wait_s)
+    assert [(entry["origin"], entry["last_seq"]) for entry in await entries(api) if entry["in_prompt"]] == [
+        (writer, 2 if writer == "model" else None)
+    ]
+    assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
 
 
 async def test_only_characters_that_spoke_and_did_not_write_get_one(
