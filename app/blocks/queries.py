@@ -43,7 +43,7 @@ _IMPORTANT_JSON = f"""
     SELECT json_agg(json_build_array(i.rank, i.character, i.key, i.statement_id, i.content, i.importance, i.learnt_us))
     FROM ({write_important(OWNERS_OF_CHAT, _LIVE, wanted=_WANTED, chat="c.chat_key")}) AS i"""  # noqa: S608
 
-_LOG_JSON = write_json(write_log(OWNERS_OF_CHAT, _LIVE, "block"), with_operations=True)
+_LOG_JSON = write_json(write_log(OWNERS_OF_CHAT, _LIVE, "block"))
 
 BLOCKS_OF_LINE = f"""
     SELECT CASE WHEN q.log IS NOT NULL OR q.important IS NOT NULL

@@ -17,7 +17,8 @@ BlockText = Annotated[Text, Field(max_length=MAX_CHARS)]
 
 _SOURCES = (
     f"{SOURCES} Until a person or a tool writes the whole block `facts`, its text begins with the most important "
-    "memories, and these are its sources, as `memory:<id>`; if nothing was written, its `origin` is `extractive`."
+    "memories, which are then among its sources, as `memory:<id>`; if nothing else was written, its `origin` is "
+    "`extractive`."
 )
 _LABEL = f"One of {', '.join(f'`{label}`' for label in LABELS)}."
 
@@ -85,8 +86,8 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    The block `facts` may begin with a `replace` of the origin `extractive`, which is not stored: it writes the most
-    important memories as they are now.
+    The oldest operation on the block `facts` may be a `replace` of the origin `extractive` that is not stored: its
+    text consists of the most important memories as they are now.
     """
 
     id: UUID = Field(description="The id of the operation.")
@@ -96,12 +97,12 @@ class FormerBlockOut(BaseModel):
     )
     search_pattern: str | None = Field(description="What it replaced; null if it is not `search_replace`.")
     text: str = Field(
-        description="The text after it. If the scope had no whole text then, it begins with the present text of the "
-        "wider scopes. To go back to a text, write it."
+        description="The text after it. If the block had not been written as a whole in this scope by then, the text "
+        "begins with what the wider scopes contain now. To go back to a text, send it with `PUT`."
     )
     applied: bool = Field(
-        description="False if it changed nothing, because an earlier operation that it depends on was taken back: the "
-        "text does not contain its pattern, or would be too long."
+        description="False if it changed nothing, because the text does not contain its pattern any more, or would be "
+        "too long. This happens if an earlier operation is taken back, or if the text of a wider scope changes."
     )
     scope: Scope = Field(description="The scope in which it was written.")
     character: str | None = Field(description=CHARACTER)

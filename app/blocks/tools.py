@@ -11,10 +11,9 @@ from app.blocks.schemas import BlockText, check_operation
 from app.chats.chat_lock import lock_head
 from app.chats.hashes import identity
 from app.kit.wire import NullAs
-from app.knowledge.learning import choose_scope, learn
-from app.knowledge.reading import Viewpoint, view_chat
+from app.knowledge.learning import learn, lock_place_of_tool
+from app.knowledge.reading import view_chat
 from app.knowledge.scopes import ScopeKey
-from app.knowledge.service import lock_scope
 from app.layers.tool import Answer, Tool, ToolCall, refused, wrote
 
 
@@ -61,7 +60,9 @@ async def _update(call: ToolCall, arguments: MemoryBlockUpdate) -> Answer:
     edit = Edit(arguments.block, arguments.operation, arguments.content, arguments.search_pattern or None)
     head = await lock_head(db_session, call.ref)
     view = await view_chat(db_session, call.ref, character=call.character)
-    held, scope = await _read(call, view, edit)
+    place = await lock_place_of_tool(db_session, call.ref, view.character)
+    held = (await list_blocks(db_session, view, with_open=True)).get(edit.label)
+    scope = place.choose_scope(held.deciding if held and held.written else None)
     words = identity("block", "\0".join([edit.label, edit.operation, edit.content, edit.pattern or ""]))
     made = Call(NAME, MEMORY_BLOCK_UPDATE.name, view.character or "", words, call.target)
     fault = _refuse(edit, held, scope)
@@ -77,17 +78,6 @@ async def _update(call: ToolCall, arguments: MemoryBlockUpdate) -> Answer:
 def _word_written(edit: Edit, held: Block | None) -> str:
     text = held.text if held else ""
     return f"It is written. The block {edit.label!r} reads:\n{text}\nGo on with the story; do not mention the note."
-
-
-async def _read(call: ToolCall, view: Viewpoint, edit: Edit) -> tuple[Block | None, ScopeKey]:
-    """Return the block that the model edits, including its open calls, and the locked scope to write into."""
-    held = (await list_blocks(call.db_session, view, with_open=True)).get(edit.label)
-    deciding = held.deciding if held and held.written else None
-    scope = await choose_scope(call.db_session, call.ref, view, deciding)
-    if scope.wide_key is not None:
-        await lock_scope(call.db_session, scope)
-        held = (await list_blocks(call.db_session, view, with_open=True)).get(edit.label)
-    return held, scope
 
 
 def _refuse(edit: Edit, held: Block | None, scope: ScopeKey) -> str | None:

@@ -1,7 +1,8 @@
 """Decides which ranges of messages are due to be read, when messages arrive and when sessions end.
 
 `changes.py` handles the other events. While the layer is on, the line's cursor contains the open range as `period`: the
-range that new messages extend. It begins after the end of the last closed range.
+range that new messages extend. It begins after the end of the last closed range. `dated_at` is the date of the last
+range that became due. One append can schedule ranges several times, and each of them must have a later date.
 """
 
 from collections.abc import Sequence
@@ -78,7 +79,8 @@ def find_open(cursor: dict[str, Any]) -> OpenPeriod | None:
 def _is_cut_soon(event: MessagesAppended, filling: OpenPeriod) -> bool:
     """Whether a forced cut of the history is near, and either was not near before or would cut into the open range.
 
-    If `max_messages` is so small that a forced cut is always near, only the second condition counts.
+    A forced cut is one that does not wait for memories. If `max_messages` is so small that a forced cut is always near,
+    only the condition on the open range counts.
     """
     head, settings = event.head, event.head.settings
     close_to_it = settings.max_messages - FORCED_MARGIN_MESSAGES
@@ -91,7 +93,11 @@ def _is_cut_soon(event: MessagesAppended, filling: OpenPeriod) -> bool:
 async def _schedule(
     db_session: DbSession, head: Head, ended: Sequence[Period], *, now: datetime, settle_s: float
 ) -> None:
-    dues = date_ranges(join(ended), now)
+    if not ended:
+        return
+    cursor = head.cursors[NAME]
+    former = cursor.get("dated_at")
+    dues = date_ranges(join(ended), now, after=datetime.fromisoformat(former) if former else None)
+    cursor["dated_at"] = dues[-1].learnt_at.isoformat()
     items = [NewWork(key_of(due.first_seq), due.first_seq, due.to_payload()) for due in dues]
-    if items:
-        await schedule(db_session, head, NAME, items, now=now, settle_s=settle_s)
+    await schedule(db_session, head, NAME, items, now=now, settle_s=settle_s)

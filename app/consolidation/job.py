@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import orjson
 
@@ -41,7 +40,8 @@ class _Range:
         due: Its ends, and the date of the facts and memories that are learnt from it.
         filters: The filters that decide which of its messages are eligible.
         source: Its eligible messages.
-        noted: The facts and memories that the chat already has: the facts, then the strongest memories.
+        noted: The facts and memories that the chat already has: the facts, then the strongest memories. Empty if no
+            model is configured.
 
     """
 
@@ -99,7 +99,10 @@ async def _draft(ctx: JobContext, claimed: Claimed, found: _Range) -> Draft:
 
 
 async def _read_history(ctx: JobContext, claimed: Claimed, found: _Range) -> Sequence[Utterance]:
-    """Return the conversation up to the end of the range, for its word frequencies."""
+    """Return the range and what comes before it, HISTORY_MESSAGES messages at most, for the word frequencies.
+
+    A longer range is returned whole.
+    """
     last_seq = found.due.last_seq
     first_seq = max(1, min(found.due.first_seq, last_seq - HISTORY_MESSAGES + 1))
     async with ctx.database.unit_of_work() as db_session:
@@ -108,7 +111,7 @@ async def _read_history(ctx: JobContext, claimed: Claimed, found: _Range) -> Seq
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Range, Draft]) -> bool:
-    """Return whether the range still has to be read, and its messages are still those that were read."""
+    """Return whether the range is still due, and its messages are still those from which the draft was made."""
     due, filters, source = made.source.due, made.source.filters, made.source.source
     if await _find_range(db_session, made.head, made.claimed) != (due, filters):
         return False
@@ -132,13 +135,7 @@ async def _save(db_session: DbSession, made: Made[_Range, Draft]) -> None:
         "prompt_version": draft.version,
     }
     await queries.save(db_session, head.line, values)
-    dated = due._replace(learnt_at=_date(due, made.now))
-    await store(db_session, head, dated, source, draft, now=made.now)
-
-
-def _date(due: Due, now: datetime) -> datetime:
-    """Return the time of what is learnt from a range: never in the future, even if a clock was set back."""
-    return min(due.learnt_at, now)
+    await store(db_session, head, due, source, draft, now=made.now)
 
 
 CONSOLIDATE = Job(prefix=RANGE, read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

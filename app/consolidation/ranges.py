@@ -16,14 +16,14 @@ MOST_MESSAGES = 40
 """The most seqs of a range, which the model reads at once."""
 
 FORCED_MARGIN_MESSAGES = 8
-"""The open range ends this many messages before a forced cut."""
+"""The open range ends this many messages before a forced cut, which does not wait for memories."""
 
 RANGE = "range:"
 """The prefix of the work keys: `range:<first seq>`."""
 
 _TICK = timedelta(microseconds=1)
 _TICKS_OF_MESSAGE = 25
-_TICKS_OF_RANGE = MOST_MESSAGES * _TICKS_OF_MESSAGE
+_TIME_OF_RANGE = MOST_MESSAGES * _TICKS_OF_MESSAGE * _TICK
 
 
 class Due(NamedTuple):
@@ -51,7 +51,10 @@ def key_of(first_seq: int) -> str:
 
 
 def close(filling: OpenPeriod, last_seq: int) -> tuple[list[Period], OpenPeriod]:
-    """Return the open range, closed at `last_seq`, and the next open range. A range that begins later stays open."""
+    """Return the open range, closed at `last_seq`, and the next open range.
+
+    If the open range begins after `last_seq`, it stays open, and no range is closed.
+    """
     if filling.first_seq > last_seq:
         return [], filling
     following = OpenPeriod(last_seq + 1, awaits_reply=filling.awaits_reply)
@@ -59,7 +62,7 @@ def close(filling: OpenPeriod, last_seq: int) -> tuple[list[Period], OpenPeriod]
 
 
 def join(periods: Iterable[Period]) -> list[Period]:
-    """Return adjacent ranges, in order, with as many of them joined as MOST_MESSAGES allows."""
+    """Join each of the adjacent `periods` with the following ones while the result has at most MOST_MESSAGES seqs."""
     joined: list[Period] = []
     for one in periods:
         if joined and one.last_seq - joined[-1].first_seq < MOST_MESSAGES:
@@ -69,22 +72,24 @@ def join(periods: Iterable[Period]) -> list[Period]:
     return joined
 
 
-def date_ranges(periods: Sequence[Period], now: datetime) -> list[Due]:
-    """Return the ranges with their times: all are due now, and a later range has a later time."""
-    return [
-        Due(one.first_seq, one.last_seq, now + number * _TICKS_OF_RANGE * _TICK) for number, one in enumerate(periods)
-    ]
+def date_ranges(periods: Sequence[Period], now: datetime, *, after: datetime | None) -> list[Due]:
+    """Return the ranges with their times: all are due now, and a later range has a later time, if need be after `now`.
+
+    `after` is the time of the line's last range before these; None if it has none.
+    """
+    first_at = max(now, after + _TIME_OF_RANGE) if after else now
+    return [Due(one.first_seq, one.last_seq, first_at + number * _TIME_OF_RANGE) for number, one in enumerate(periods)]
 
 
 def date_items(first_seq: int, newest_seqs: Sequence[int]) -> list[timedelta]:
     """Return, for each item that was learnt from a range, the time from the range's date to the item's date.
 
-    An item from a later message is newer, also if the range is read again and gives other items. Items from the same
-    message are dated in their order.
+    An item from a later message is newer, even if the range is read again and other items are learnt. Items from the
+    same message are dated in their order.
 
     Args:
-        first_seq: Where the range begins.
-        newest_seqs: The newest message that each item comes from.
+        first_seq: The first seq of the range.
+        newest_seqs: For each item, the seq of the newest message that it comes from.
 
     """
     numbers: Counter[int] = Counter()

@@ -45,9 +45,12 @@ async def list_values(db_session: DbSession, view: Viewpoint, key: str) -> list[
 
 
 async def is_deleted(db_session: DbSession, view: Viewpoint, key: str, value: str) -> bool:
-    """Return whether a key had a value and none holds for it any more, because it was deleted or forgotten."""
+    """Return whether a key had `value`, and no value holds for it any more because it was deleted or forgotten."""
+    deciding = await reading.find_deciding(db_session, view, KIND, key)
+    if deciding is None or deciding.content is not None:
+        return False
     values = await reading.list_values(db_session, view, KIND, key)
-    return bool(values) and values[0].known.content is None and any(one.known.content == value for one in values)
+    return any(one.known.content == value for one in values)
 
 
 async def set_in_chat(db_session: DbSession, ref: ChatRef, key: str, value: str, *, now: datetime) -> bool:

@@ -36,7 +36,7 @@ class FactIn(RequestModel):
 class FactOut(BaseModel):
     """A fact with the value that holds."""
 
-    id: UUID = Field(description="The id of the statement; each new value has another one.")
+    id: UUID = Field(description="The id of this value of the fact; each new value has another one.")
     key: str = Field(description="The key.")
     value: str = Field(description="The value.")
     scope: Scope = Field(description=SCOPE)
@@ -50,7 +50,7 @@ class FactOut(BaseModel):
 class FactValueOut(BaseModel):
     """A value that a key has or had."""
 
-    id: UUID = Field(description="The id of the statement.")
+    id: UUID = Field(description="The id of this value.")
     value: str | None = Field(description="The value; null if the fact was deleted or forgotten then.")
     scope: Scope = Field(description="The scope of the value.")
     character: str | None = Field(description=CHARACTER)

@@ -20,8 +20,8 @@ CharacterName = Annotated[
 OfCharacter = Annotated[
     Name | None,
     Query(
-        description="The character whose scope counts, besides those of the chat, the user and the tenant; "
-        "by default the chat's only character."
+        description="The character whose facts, blocks and memories count, in addition to those of the chat, the user "
+        "and the tenant. By default the chat's only character."
     ),
 ]
 
@@ -92,7 +92,7 @@ class WideScope(NamedTuple):
     """A scope that is wider than a chat, for the routes about it.
 
     Attributes:
-        prefix: The beginning of their paths.
+        prefix: The beginning of the routes' paths.
         name: A part of the operations' ids.
         words: What the scope is, in the operations' summaries.
         reading: The dependency that returns the ScopeKey of a request that reads.

@@ -6,6 +6,6 @@ SCOPE = (
 )
 CHARACTER = "The character, if the scope is `character`; otherwise null."
 SOURCES = (
-    "The messages of this chat that it was learnt from: `message:<id>`; empty for what a person set or another chat "
-    "taught."
+    "The messages of this chat that it was learnt from: `message:<id>`; empty if only a person set it or only other "
+    "chats taught it."
 )

@@ -1,15 +1,13 @@
 """What is known, and which of several scopes decides. Pure.
 
-A statement is something that is known in a scope, such as a fact. It is live while the message that taught it still has
-the same text and is on the line (`liveness.py`), or if a person set it.
+A statement is something that is known in a scope, such as a fact. It is live if a person set it, or while one of the
+messages that taught it is on a current line, still has the same text, and is not hidden by a person (`liveness.py`).
 """
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
-
-import orjson
 
 from app.chats.settings import Scope
 
@@ -31,9 +29,10 @@ class Known(NamedTuple):
         content: What it says; None if it says that the key has no value any more.
         tokens: The tokens of its line in a prompt.
         origin: Who wrote it.
-        edited: Whether a person with it replaced a value that a tool or the service had written.
+        edited: Whether a person wrote it over a value of a tool or of the service.
         learnt_us: When it was learnt, in microseconds since 1970.
-        operation: What it does with the text of its key; None in a kind whose statements are whole values.
+        operation: For a block, what it does with the text of the block; None for facts and memories, whose statements
+            are whole values.
         pattern: What `search_replace` looks for; None for the other operations.
 
     """
@@ -61,13 +60,8 @@ class Known(NamedTuple):
         return _EPOCH + timedelta(microseconds=self.learnt_us)
 
 
-def read_known(queried: str) -> Sequence[Known]:
-    """Return the statements of a context's query (`write_json` of `liveness.py`)."""
-    return [Known(*row) for row in orjson.loads(queried)]
-
-
 def choose_nearest(known: Iterable[Known], character: str | None) -> Mapping[str, Known]:
-    """Return the statement that holds for each key: the nearest scope wins, and in it the newest.
+    """Return the statement that holds for each key: the newest one of the nearest scope.
 
     A statement that takes a value away hides the values of wider scopes, too; such keys are left out. Statements of the
     scope `character` count only if they are about the given character; if it is None, none of them counts.

@@ -26,13 +26,14 @@ from app.knowledge.settings import LearningSettings
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a chat learns.
+    """Where a chat stores what it learns.
 
     Attributes:
         tenant: The chat's tenant.
         chat_key: The chat's key.
-        user_id: The chat's user, if it has one.
-        character: The character that what is learnt is about; None if that is not exactly one character.
+        user_id: The chat's user, if it has one; None if only the chat itself is seen.
+        character: The character that the learnt values concern: the one that the call of a tool names, or else the only
+            one of the chat; None if there is neither.
         settings: The chat's settings of learning.
 
     """
@@ -44,10 +45,10 @@ class Place:
     settings: LearningSettings
 
     def choose_scope(self, deciding: Known | None = None) -> ScopeKey:
-        """Return the scope `learn_scope`, but none wider than that of `deciding`.
+        """Return the scope that the setting `learn_scope` names, but none wider than that of `deciding`.
 
-        `deciding` is the statement that decides about the key now. A new value in a wider scope would not hold, because
-        the nearest scope wins.
+        `deciding` is the newest live statement of the key in the nearest scope that has one. A new value in a wider
+        scope would not hold, because the nearest scope wins.
         """
         rank = min(SCOPES.index(self.settings.learn_scope), deciding.rank if deciding else len(SCOPES))
         return ScopeKey.of_name(
@@ -71,13 +72,16 @@ async def lock_place(db_session: DbSession, place: Place) -> None:
         await lock_scope(db_session, ScopeKey.of_tenant(place.tenant))
 
 
-async def choose_scope(db_session: DbSession, ref: ChatRef, view: Viewpoint, deciding: Known | None) -> ScopeKey:
-    """Return the scope of what a tool writes: the chat if the caller sees only the chat, else `Place.choose_scope`."""
-    if ref.only_chat:
-        return view.scope
+async def lock_place_of_tool(db_session: DbSession, ref: ChatRef, character: str | None) -> Place:
+    """Return where a tool of a chat writes, and lock it as `lock_place` does. The caller has locked the chat.
+
+    If the caller sees only the chat, the place has no user, so that the tool writes into the chat.
+    """
     chat = await get_chat(db_session, ref)
-    place = Place(ref.tenant, ref.key, chat.user_id, view.character, LearningSettings.of(effective(chat.settings)))
-    return place.choose_scope(deciding)
+    user_id = None if ref.only_chat else chat.user_id
+    place = Place(ref.tenant, ref.key, user_id, character, LearningSettings.of(effective(chat.settings)))
+    await lock_place(db_session, place)
+    return place
 
 
 async def learn(
@@ -116,8 +120,8 @@ async def learn_value(
 ) -> bool:
     """Store a value of a key that was learnt from messages at the time `at`; return whether it is a new statement.
 
-    If the key had the same value at that time, its statement gets the sources, too. `head` is that of the chat's
-    current line, locked, and the caller has locked the place (`lock_place`). Raises TooManyKeys.
+    If the key had the same value at that time, the sources are added to the existing statement. `head` is that of the
+    chat's current line, locked, and the caller has locked the place (`lock_place`). Raises TooManyKeys.
     """
     view = Viewpoint(ScopeKey.of_chat(place.tenant, place.chat_key), head.line, place.character)
     live = await list_live(db_session, view, said.kind, said.key)
@@ -134,5 +138,5 @@ async def learn_value(
 
 
 def is_same_value(one: str, other: str) -> bool:
-    """Return whether two values differ only in case, white space, compatibility forms and a full stop."""
+    """Return whether two values differ at most in case, white space, compatibility forms and a full stop at the end."""
     return fold(one).rstrip(".") == fold(other).rstrip(".")

@@ -1,9 +1,9 @@
 """SQL that decides which statements are live, and which of them hold. Composed of constants.
 
 A statement `s` is live if a person set it, or if one of its teachings is live. A teaching is the row that says which
-message of which line taught the statement. It is live while that message has the text that it taught with, and its line
-counts. In the chat that is read, only the line that is read counts, and with the parameter `before` only the messages
-before that one. In every other chat, only the current line counts.
+message of which line taught the statement. A teaching is live while its message has the text that taught the statement,
+and while its line counts. In the chat that is read, only the line that is read counts, and with the parameter `before`
+only the messages before that seq. In every other chat, only the current line counts.
 
 Of the live statements of a key in one scope, the newest one holds. A block is an exception: its live operations
 together make its text.
@@ -48,7 +48,7 @@ _WIDER = ("user_key", TENANT_KEY, "c.tenant")
 
 
 def keep_to_chat(query: str) -> str:
-    """Return a query on the chat's row `c` so that it sees only the scope of the chat itself.
+    """Return a query on the chat's row `c`, limited to the scope of the chat itself.
 
     It is for callers who may see no other scope. Raises ValueError if the query names a wider scope otherwise than by
     OWNERS_OF_CHAT.
@@ -82,7 +82,8 @@ IS_ON_CURRENT_LINE = """(
             SELECT l.line_status FROM chats l WHERE l.chat_key = t.chat_key AND l.line_id = t.line_id) = 'current'"""
 """The condition that the line of the teaching `t` is current.
 
-It is no join: without statistics the planner then begins with all current lines of the service.
+It is a subquery instead of a join: without statistics, the planner would begin a join with all current lines of the
+service.
 """
 
 
@@ -93,7 +94,7 @@ def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False)
         chat: SQL for the key of the chat that is read; NULL for none.
         line: SQL for the id of the line of that chat.
         before: SQL for a seq: only what was taught before this message counts; NULL for no such limit.
-        with_open: Whether statements of the chat count whose tool calls still wait for their reply.
+        with_open: Whether to include what tool calls of the chat wrote that still wait for their reply.
 
     """
     hidden = f"t.hidden AND NOT (t.chat_key = {chat} AND {_IS_OPEN})" if with_open else "t.hidden"
@@ -172,12 +173,14 @@ def write_history(owners: str, is_live: str, kind: str, *, key: str) -> str:
     ORDER BY s.learnt_at DESC, s.statement_id DESC"""  # noqa: S608
 
 
-def write_json(query: str, *, with_operations: bool = False) -> str:
-    """Return the scalar subquery of the rows of `query` as JSON, for `read_known`; NULL if there is none."""
-    operation = ", k.operation, k.pattern" if with_operations else ""
+def write_json(query: str) -> str:
+    """Return the scalar subquery of the rows of `query` as JSON lists of the fields of `Known`; NULL if there is none.
+
+    `query` is one of `write_log`.
+    """
     return f"""
     SELECT json_agg(json_build_array(k.rank, k.character, k.key, k.statement_id, k.content, k.tokens, k.origin,
-        k.edited, k.learnt_us{operation}))::text FROM ({query}) AS k"""  # noqa: S608
+        k.edited, k.learnt_us, k.operation, k.pattern))::text FROM ({query}) AS k"""  # noqa: S608
 
 
 def write_versions(owners: str, is_live: str, kind: str) -> str:
@@ -192,7 +195,7 @@ def write_versions(owners: str, is_live: str, kind: str) -> str:
 
 
 def write_hash(content: str) -> str:
-    """Return SQL for the hash of a text as it is; a forgotten memory has those of its texts."""
+    """Return SQL for the hash of an unchanged text; the column `forgotten` contains such hashes, among others."""
     return f"substr(sha256(convert_to({content}, 'UTF8')), 1, 16)"
 
 
@@ -206,8 +209,9 @@ def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: st
         owners: The query of the scopes.
         is_live: SQL for whether the statement `s` is live (`write_is_live`).
         wanted: An SQL condition; if it is false, the query returns no rows.
-        chat: SQL for the key of the chat that is read, if the scopes are those of a chat: what the chat itself says
-            about a memory of a wider scope decides, and texts that it forgot are left out.
+        chat: SQL for the key of the chat that is read, if the scopes are those of a chat. A memory of a wider scope is
+            then left out if the chat itself has a live statement about it. It is also left out if its text was
+            forgotten or replaced in the chat, unless a person set that text.
 
     """
     of_chat = f"s.owner_key = {chat} AND s.line_id = '{CHAT_WIDE}' AND s.character = '' AND s.kind = 'memory'"

@@ -54,7 +54,7 @@ _LOG_OF_CHAT = {kind: _of_chat(write_log(OWNERS_OF_CHAT, _IN_CHAT, kind)) for ki
 _LOG_OF_CHAT_WITH_OPEN = {kind: _of_chat(write_log(OWNERS_OF_CHAT, _IN_CHAT_WITH_OPEN, kind)) for kind in KINDS}
 _LOG = {kind: write_log(OWNER_GIVEN, _ANYWHERE, kind) for kind in KINDS}
 
-# Rechecks the replies of calls: `first_seq` is the seq of the reply, once that has arrived.
+# Stores to which replies calls were bound: `first_seq` is the seq of the reply.
 _BIND = """
     UPDATE teachings t SET first_seq = n.first_seq, hidden = n.hidden
     FROM unnest($3::uuid[], $4::int[], $5::boolean[]) AS n (teaching_id, first_seq, hidden)
@@ -84,7 +84,7 @@ _LIST_MOVED = """
 
 _MATCHES = f"""m.deleted_at IS NULL AND NOT m.excluded AND m.hidden_by IS DISTINCT FROM 'user'
     AND {TEXT_HASH} = t.text_hash"""
-"""Whether the message `m` has the text that the teaching `t` was learnt from, and may be learnt from."""
+"""Whether the message `m` has the text of the teaching `t`, and is neither deleted, excluded nor hidden by a person."""
 
 _TEACH_BY_MESSAGES = f"""
     INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq, hidden, message_id,
@@ -97,7 +97,8 @@ _TEACH_BY_MESSAGES = f"""
             AND k.first_seq = m.seq AND k.text_hash = t.text_hash)
     RETURNING hidden"""  # noqa: S608
 
-_LOCK = "SELECT FROM statements WHERE owner_key = $1 AND line_id = $2 AND statement_id = $3 FOR KEY SHARE"
+# asyncpg 0.32 writes beyond the end of a row without columns, so a column is selected.
+_LOCK = "SELECT 1 FROM statements WHERE owner_key = $1 AND line_id = $2 AND statement_id = $3 FOR KEY SHARE"
 
 _RECHECK = f"""
     UPDATE teachings o SET hidden = n.hidden FROM (
@@ -118,7 +119,7 @@ _MOVE_BY_MESSAGES = f"""
         {ONE_LOOKUP_EACH}) AS m
     WHERE t.chat_key = $1 AND t.line_id = $3 AND t.first_seq > $4 AND t.text_hash IS NOT NULL"""  # noqa: S608
 
-# What a person set is on all lines; of the rest, the fork has what its line was taught.
+# The fork gets what a person set, because it is live on all lines, and of the rest what its own line was taught.
 _COPY_OF_CHAT = f"""
     INSERT INTO statements (owner_key, {", ".join(_COPIED)}) SELECT $2, {", ".join(_COPIED)} FROM statements s
     WHERE s.owner_key = $1 AND s.line_id = '{CHAT_WIDE}' AND (s.is_set OR EXISTS (
@@ -229,10 +230,9 @@ async def insert_statement(db_session: DbSession, statement: Statement) -> None:
 
 
 async def insert_newest(db_session: DbSession, statement: Statement) -> None:
-    """Insert a statement, and date it just after the newest statement of its key if that is not older.
+    """Insert a statement. If the newest statement of its key is not older, date the new one just after it.
 
-    So statements of people and tools are in the order in which they were committed. Their own times may not be: clocks
-    of several processes differ.
+    So a later statement of a person or a tool is newer, even if the clocks of several processes differ.
     """
     newest = select(func.max(Statement.learnt_at) + timedelta(microseconds=1)).where(
         Statement.owner_key == statement.owner_key,
@@ -256,7 +256,7 @@ async def insert_teaching(db_session: DbSession, teaching: Teaching) -> None:
 
 
 async def bind(db_session: DbSession, line: Line, rows: Sequence[tuple[UUID, int, bool]]) -> list[UUID]:
-    """Set where teachings were taught: (teaching_id, first_seq, hidden). Return the `wide_key`s, without null."""
+    """Set `first_seq` and `hidden` of each (teaching_id, first_seq, hidden). Return the `wide_key`s, without null."""
     return _wide(await db_session.raw.fetch(_BIND, *line, *zip(*rows, strict=True)))
 
 
@@ -276,7 +276,7 @@ async def truncate(db_session: DbSession, line: Line, from_seq: int) -> list[UUI
 
 
 async def list_after(db_session: DbSession, line: Line, seq: int) -> list[UUID]:
-    """Return the ids of what tools taught after a seq."""
+    """Return the ids of the teachings of tools after a seq."""
     return [row["teaching_id"] for row in await db_session.raw.fetch(_LIST_MOVED, *line, seq)]
 
 
@@ -326,7 +326,7 @@ async def copy_of_chat(db_session: DbSession, chat_key: UUID, target: Line) -> N
 
 
 async def list_wide_keys(db_session: DbSession, chat_key: UUID) -> list[UUID]:
-    """Return the users and tenants that any line of a chat taught something about."""
+    """Return the keys of the users and tenants that any line of a chat taught something about."""
     return _wide(await db_session.raw.fetch(_WIDE_KEYS, chat_key))
 
 
@@ -368,7 +368,7 @@ async def list_places(
 ) -> dict[UUID, tuple[UUID, UUID, int]]:
     """Return the newest place where each statement was taught: a chat's key, its line, and a seq.
 
-    It is on `line` if that taught it, otherwise on the current line of another chat.
+    If `line` taught the statement, the place is on `line`, otherwise on the current line of another chat.
     """
     chat_key, line_id = line or (None, None)
     rows = await db_session.raw.fetch(_PLACES, chat_key, line_id, list(statement_ids))

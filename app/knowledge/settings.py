@@ -12,4 +12,8 @@ class LearningSettings(LayerSettings):
 
     section: ClassVar[str] = "memories"
 
-    learn_scope: Scope = Field("chat", description="The scope of learnt facts and memories.")
+    learn_scope: Scope = Field(
+        "chat",
+        description="The scope in which learnt facts and memories are stored. A chat without a user always stores them "
+        "in the scope `chat`.",
+    )

@@ -27,7 +27,7 @@ from app.memories.settings import MemorySettings
 from app.sessions.book import find_ids
 
 _CHOSEN = ("category", "importance", "tags")
-"""What a learnt text does not change once a person has set it."""
+"""The fields that a newly learnt text does not change once a person has set them."""
 
 
 class MemoryView(NamedTuple):
@@ -62,12 +62,13 @@ async def view_chat(
     return MemoryView(viewpoint, MemorySettings.of(effective(chat.settings)), chat.time_zone)
 
 
-async def list_memories(db_session: DbSession, view: MemoryView, choice: Choice, *, now: datetime) -> list[Memory]:
-    """Return memories, the strongest first."""
+async def list_memories(
+    db_session: DbSession, view: MemoryView, choice: Choice, *, now: datetime, of_all: bool = False
+) -> list[Memory]:
+    """Return memories, the strongest first: those of the view's character, or of all characters with `of_all`."""
     viewpoint, keeping = view.viewpoint, keeping_of(view.settings, now)
     if viewpoint.line is None:
         return await queries.list_of_scope(db_session, viewpoint.scope, keeping, choice)
-    of_all = choice.memory_id is not None
     return await queries.list_of_chat(
         db_session,
         viewpoint.line,
@@ -90,8 +91,8 @@ async def list_all(db_session: DbSession, view: MemoryView, *, now: datetime) ->
 
 
 async def get_memory(db_session: DbSession, view: MemoryView, memory_id: UUID, *, now: datetime) -> Memory:
-    """Return a memory. Raises MemoryNotFound."""
-    found = await list_memories(db_session, view, Choice(memory_id=memory_id), now=now)
+    """Return a memory, of whichever character. Raises MemoryNotFound."""
+    found = await list_memories(db_session, view, Choice(memory_id=memory_id), now=now, of_all=True)
     if not found:
         raise MemoryNotFound(f"There is no memory {str(memory_id)!r}.")
     return found[0]
@@ -137,9 +138,10 @@ async def change_in_scope(
 ) -> None:
     """Change a memory for a person, in the scope of the view. Raises MemoryNotFound, MemoryOfCharacter.
 
-    A new text is a new statement, which is live on all lines, and the former texts are not learnt again beside it. The
-    other fields are changed in all statements of the memory. No statement is added for them, because it would make a
-    learnt text live on all lines.
+    A new text is a new statement, which is live on all lines, and the former texts are not learnt again. The other
+    fields are changed in all statements of the memory in the scope. No statement is added for them, because it would
+    make a learnt text live on all lines. But if the memory belongs to a wider scope, the changed memory is always
+    stored as a new statement in the scope of the view, with the choices that it has there.
     """
     scope = view.viewpoint.scope
     await lock_scope(db_session, scope)
@@ -150,15 +152,13 @@ async def change_in_scope(
             f"The memory is one of the user with “{memory.character}”. The other characters of the chat would see a "
             "changed text, so change it in its own scope."
         )
-    choices = await queries.find_choices(db_session, scope, memory_id) if is_own else {"archived": None, "chosen": []}
     fields = {
         "content": memory.content,
         "category": memory.category,
         "importance": memory.importance,
         "tags": list(memory.tags),
-        "pinned": memory.pinned,
-        "archived": choices["archived"],
-        "chosen": sorted({*choices["chosen"], *(name for name in _CHOSEN if name in changed)}),
+        **memory.choices,
+        "chosen": sorted({*memory.chosen, *(name for name in _CHOSEN if name in changed)}),
         **changed,
     }
     if is_own:

@@ -4,12 +4,12 @@ The similarity is that of PostgreSQL's `pg_trgm`: the share of the three-letter 
 each word padded with two spaces before and one after. Chinese and Japanese words are not divided by spaces, and a group
 of three of their characters would be too coarse, so they are compared in groups of two. `pg_trgm` itself is not used:
 in a database with the LC_CTYPE C it ignores all letters that are not ASCII. Databases that were created before ADR
-0038, or by an operator, can have it.
+0038, or by an operator, can have this LC_CTYPE.
 """
 
 import re
 import unicodedata
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, Literal, NamedTuple, TypeVar
@@ -36,18 +36,21 @@ _DATE = re.compile(
 
 @dataclass(frozen=True)
 class Known(Generic[Id]):
-    """A live statement of the same kind and scope.
+    """A text that a new statement is compared with: that of a live statement, or a forgotten one.
 
     Attributes:
         id: Identifies it.
-        content: Its text.
+        content: The text.
         stays: Whether it is never superseded, because a person wrote it.
+        is_forgotten: Whether it is a forgotten text. A new text with the same names in another order then counts as the
+            same, because to learn what was forgotten is worse than to learn too little.
 
     """
 
     id: Id
     content: str
     stays: bool = False
+    is_forgotten: bool = False
 
     @cached_property
     def groups(self) -> frozenset[str]:
@@ -66,13 +69,13 @@ class Known(Generic[Id]):
 
 
 class Words(NamedTuple):
-    """The words of a text in lower case, and those of them that seem to be names.
+    """The words of a text in lower case, each once and in their order, and those of them that seem to be names.
 
     A word seems to be a name if it has a capital although it does not begin a sentence. In a text without small
     letters, and in scripts that have none, no word does.
     """
 
-    all: frozenset[str]
+    all: Mapping[str, None]
     names: frozenset[str]
 
     @classmethod
@@ -80,19 +83,29 @@ class Words(NamedTuple):
         """Return the words of a text."""
         text = unicodedata.normalize("NFKC", text)
         has_small = any(char.islower() for char in text)
-        words, names, end = set[str](), set[str](), None
+        words, names, end = dict[str, None](), set[str](), None
         for found in _LETTERS.finditer(text):
             word = found[0].casefold()
             begins = end is None or _ENDS_SENTENCE.search(text, end, found.start())
             if has_small and not begins and len(word) > 1 and found[0][0].isupper() and not _DATE.fullmatch(word):
                 names.add(word)
-            words.add(word)
+            words[word] = None
             end = found.end()
-        return cls(frozenset(words), frozenset(names))
+        return cls(words, frozenset(names))
 
-    def differs(self, other: "Words") -> bool:
+    def names_others(self, other: "Words") -> bool:
         """Return whether each of two texts has a name that the other does not contain."""
-        return bool(self.names - other.all) and bool(other.names - self.all)
+        return bool(self.names - other.all.keys()) and bool(other.names - self.all.keys())
+
+    def orders_differently(self, other: "Words") -> bool:
+        """Return whether the names that both texts contain first appear in different orders.
+
+        “Sam loves Mira” and “Mira loves Sam” do. A word that seems to be a name in one of the texts is one in both.
+        """
+        names = self.names | other.names
+        return [word for word in self.all if word in names and word in other.all] != [
+            word for word in other.all if word in names and word in self.all
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +130,9 @@ def compare(content: str, known: Sequence[Known[Id]], *, threshold: float = DEDU
 
     Statements are duplicates if they have the same characters, except for case, white space and compatibility forms.
     Otherwise the most similar one is superseded if its similarity is above `threshold`; of equal ones, the newest. A
-    statement that `stays` is not superseded: a text that differs from it becomes a new statement. Nor is one with
-    another name: with “Eva” in place of “Ida”, a sentence is about somebody else. Other numbers are a correction.
+    statement that `stays` is never superseded. Nor is a statement if each of the two texts has a name that the other
+    lacks (“Ida”, “Eva”), or if the names of both first appear in different orders: such texts can be about other
+    people, or about the same people in other roles. A text with other numbers counts as a correction.
     """
     written = fold(content)
     for other in reversed(known):
@@ -130,7 +144,9 @@ def compare(content: str, known: Sequence[Known[Id]], *, threshold: float = DEDU
         if other.stays:
             continue
         found = _share(groups, other.groups)
-        if found > max(threshold, best.similarity) and not words.differs(other.words):
+        if found <= max(threshold, best.similarity) or words.names_others(other.words):
+            continue
+        if other.is_forgotten or not words.orders_differently(other.words):
             best = Verdict("supersedes", other.id, found)
     return best
 

@@ -1,7 +1,7 @@
 """What a memory is. Pure."""
 
 from datetime import datetime
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 from uuid import UUID
 
 from app.chats.settings import Scope
@@ -32,6 +32,9 @@ class Memory(NamedTuple):
         pinned: Whether neither its age nor the number of memories moves it to the archive.
         order_key: Greater for the stronger of two memories, at any time (`decay.order_key`).
         archived: Whether it is in the archive.
+        archived_by_person: True if a person put it into the archive, False if a person brought it back, None if
+            neither.
+        chosen: Which of `category`, `importance` and `tags` a person set.
 
     """
 
@@ -49,8 +52,21 @@ class Memory(NamedTuple):
     pinned: bool
     order_key: float
     archived: bool
+    archived_by_person: bool | None
+    chosen: tuple[str, ...]
 
     @property
     def scope(self) -> Scope:
         """The name of the scope."""
         return SCOPES[self.rank]
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """What persons chose, as columns of a statement. The next text of the memory has the same."""
+        values = {"category": self.category, "importance": self.importance, "tags": list(self.tags)}
+        return {
+            "pinned": self.pinned,
+            "archived": self.archived_by_person,
+            "chosen": list(self.chosen),
+            **{name: values[name] for name in self.chosen},
+        }

@@ -41,15 +41,15 @@ _VERSIONS_OF_SCOPE = write_versions(OWNER_GIVEN, _ANYWHERE, KIND)
 _VERSIONS_SEEN = write_versions(OWNER_GIVEN, _SEEN_FROM_LINE, KIND)
 
 _COLUMNS = """key, statement_id, rank, current_name, content, category, importance, tags, origin, edited, learnt_at,
-    pinned, order_key, is_archived"""
+    pinned, order_key, is_archived, archived, chosen"""
 
 
 def _write_judged(versions: str, *, of_character: str, half_life: str, most: str, floor: str) -> str:
     """Return the CTE `judged`: the memories that hold, and whether each of them is in the archive.
 
-    Of the versions of a memory, the newest one of the nearest scope holds, unless it was learnt in a wider scope and a
-    person of the chat forgot or replaced this text. A memory is in the archive if a person put
-    it there, or if it is too weak or not among the strongest, unless a person pinned it or brought it back.
+    Of the versions of a memory, the newest one of the nearest scope holds, unless it was learnt in a wider scope and
+    its text was forgotten or replaced in the chat. A memory is in the archive if a person put it there, or if it is too
+    weak or not among the strongest, unless a person pinned it or brought it back.
     `half_life`, `most` and `floor` are SQL for the fields of `Keeping`.
     """
     return f"""
@@ -138,7 +138,7 @@ _AND_NEARER = f"""
     SELECT o.* FROM ({OWNERS_OF_CHAT}) AS o WHERE o.rank < $3 AND (o.current_name IS NULL OR o.current_name = $7)
     UNION ALL {OWNER_GIVEN}"""  # noqa: S608
 
-# If a memory is forgotten, no text that it ever had in the scope is shown, even if the text becomes live again.
+# Of a forgotten memory, all texts that it ever had in the scope are listed, live or not: none of them is learnt again.
 _LIST_FORGOTTEN = f"""
     WITH held AS (
         SELECT DISTINCT ON (v.owner_key, v.line_id, v.character, v.key) v.*
@@ -169,11 +169,6 @@ _LIST_CONTENTS = f"""
 _CHANGE = f"""
     UPDATE statements SET category = $5, importance = $6, tags = $7, pinned = $8, archived = $9, chosen = $10
     WHERE owner_key = $1 AND line_id = $2 AND kind = '{KIND}' AND character = $3 AND key = $4"""  # noqa: S608
-
-_CHOICES = f"""
-    SELECT archived, chosen, category, importance, tags FROM statements
-    WHERE owner_key = $1 AND line_id = $2 AND kind = '{KIND}' AND character = $3 AND key = $4
-    ORDER BY learnt_at DESC LIMIT 1"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,18 +271,6 @@ async def list_contents(db_session: DbSession, scope: ScopeKey, memory_id: UUID)
     return [row["content"] for row in rows]
 
 
-async def find_choices(db_session: DbSession, scope: ScopeKey, memory_id: UUID) -> dict[str, Any]:
-    """Return what persons set of a memory in a scope: `archived`, `chosen`, and the fields that `chosen` names.
-
-    `archived` is True if a person put the memory into the archive, False if a person brought it back, None if neither.
-    """
-    row = await db_session.raw.fetchrow(_CHOICES, *_key(scope, memory_id))
-    if row is None:
-        return {"archived": None, "chosen": []}
-    chosen = row["chosen"] or []
-    return {"archived": row["archived"], "chosen": chosen, **{name: row[name] for name in chosen}}
-
-
 async def change(db_session: DbSession, scope: ScopeKey, memory_id: UUID, values: Mapping[str, Any]) -> None:
     """Change columns other than the text in all statements of a memory in a scope."""
     names = ("category", "importance", "tags", "pinned", "archived", "chosen")
@@ -321,4 +304,4 @@ def _parameters(keeping: Keeping, choice: Choice) -> Sequence[Any]:
 def _memory(row: asyncpg.Record) -> Memory:
     key, *values = row
     memory = Memory(UUID(key), *values)
-    return memory._replace(tags=tuple(memory.tags or ()))
+    return memory._replace(tags=tuple(memory.tags or ()), chosen=tuple(memory.chosen or ()))

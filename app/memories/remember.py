@@ -1,10 +1,10 @@
 """Stores sentences that were learnt from messages as memories, each of them once."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from app.chats.head import Head
@@ -54,10 +54,11 @@ class Remembered(NamedTuple):
     """The outcome for a sentence that was learnt.
 
     Attributes:
-        outcome: `new`: it became a new memory. `duplicate`: a memory has or had this text, and gets its sources too.
-            `supersedes`: it became the newest text of a known memory. `forgotten`: nothing was stored, because a memory
-            with this text was forgotten, or a person replaced the text. `untaught`: nothing was stored, because the
-            line no longer has any of the sources.
+        outcome: `new`: it became a new memory. `duplicate`: a memory has or had this text, and gets the sources of the
+            sentence, too. `supersedes`: it became the text of a known memory, or a former text of it if the present one
+            was learnt later in the conversation. `forgotten`: nothing was stored, because this text was forgotten or a
+            person replaced it with another, or because it would supersede a text of which that is true. `untaught`:
+            nothing was stored, because the line no longer has any of the sources.
         memory_id: The memory; None for `untaught`, and for `forgotten` if only the hash of its text is known.
 
     """
@@ -67,9 +68,10 @@ class Remembered(NamedTuple):
 
 
 class _Forgotten(NamedTuple):
-    """The verdict that a person does not want a sentence. The memory is None if only the hash of its text is known.
+    """The verdict that a sentence must not be learnt: its memory was forgotten, or a person replaced its text.
 
-    It is no plain id, because another chat may still have the memory.
+    The memory is None if only the hash of its text is known. The verdict has a type of its own and is no plain id,
+    because a memory that was forgotten in this chat can still be live in a wider scope, with the same id.
     """
 
     memory_id: UUID | None
@@ -84,13 +86,13 @@ class _Taught(NamedTuple):
 
 @dataclass(slots=True)
 class _Held:
-    """A live memory that a new sentence is compared with."""
+    """A live memory that a new sentence is compared with, and what persons chose about it (`Memory.choices`)."""
 
     memory_id: UUID
     statement_id: UUID
     known: Known[UUID | _Forgotten]
     learnt_at: datetime
-    pinned: bool
+    choices: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -99,9 +101,9 @@ class _KnownMemories:
 
     Attributes:
         held: The live memories, oldest first.
-        settled: The statements about whose texts persons have decided, by the folded text.
+        settled: The statements whose texts persons replaced or put into the archive, by the folded text.
         gone: The forgotten texts.
-        hashes: The hashes of the texts that persons forgot or replaced.
+        hashes: The hashes of the texts that were forgotten or that persons replaced.
 
     """
 
@@ -111,7 +113,7 @@ class _KnownMemories:
     hashes: frozenset[bytes]
 
     def compare(self, content: str, threshold: float) -> _Forgotten | _Taught | _Held | None:
-        """Return what becomes of a sentence; a `_Held` is the memory whose new text it is, None a new memory."""
+        """Return what becomes of a sentence: a `_Held` if it is a new text of that memory, None for a new memory."""
         verdict = compare(content, [*self.gone, *(one.known for one in self.held.values())], threshold=threshold)
         if isinstance(verdict.id, _Forgotten):
             return verdict.id
@@ -153,10 +155,10 @@ async def remember(
         head: The line's head.
         scope: The scope of the memories.
         learnt: The sentences.
-        character: The character of the chat, whose scope may be nearer; None if that is not exactly one.
+        character: The character whose scope may be nearer; None if the chat does not have exactly one character.
         settings: The chat's settings of memories.
-        at: When they were learnt; the field `after` of each is added to it. A sentence does not replace the text of a
-            memory that was learnt later.
+        at: When they were learnt; the field `after` of each is added to it. A sentence does not replace a text that was
+            learnt later.
         now: The service's time, by which memories fade into the archive.
 
     """
@@ -196,7 +198,10 @@ def hash_content(content: str) -> bytes:
 
 
 def hash_forgotten(contents: Iterable[str]) -> list[bytes]:
-    """Return the hashes of texts that are not learnt again; the database compares those of the texts as they are."""
+    """Return two hashes of each text that must not be learnt again.
+
+    One is of the folded text, which `remember` compares, the other of the unchanged text, which SQL compares.
+    """
     return sorted({hashed for text in contents for hashed in (hash_content(text), _hash(text))})
 
 
@@ -213,7 +218,7 @@ async def _read_known(
     return _KnownMemories(
         await _list_held(db_session, head, scope, keeping),
         {fold(content): _Taught(memory_id, statement_id) for memory_id, statement_id, content in settled},
-        [Known(_Forgotten(memory_id), content) for memory_id, content in forgotten],
+        [Known(_Forgotten(memory_id), content, is_forgotten=True) for memory_id, content in forgotten],
         hashes,
     )
 
@@ -227,7 +232,7 @@ async def _list_held(db_session: DbSession, head: Head, scope: ScopeKey, keeping
             one.statement_id,
             Known(one.memory_id, one.content, stays=one.origin == "person"),
             one.learnt_at,
-            one.pinned,
+            one.choices,
         )
         for one in sorted(seen, key=lambda memory: (memory.learnt_at, memory.statement_id))
     }
@@ -242,15 +247,15 @@ async def _store(
     held: dict[UUID, _Held],
     at: datetime,
 ) -> Remembered:
-    """Insert a memory, or a new text of the memory `former`, with what a person set of that.
+    """Insert a new memory, or a new text of the memory `former`.
 
-    If its present text was learnt later, that still holds.
+    A new text keeps the pin, the choice about the archive, and the category, importance and tags that a person set on
+    `former`. If the present text of `former` was learnt after `at`, it stays the present text.
     """
     statement_id = uuid7()
     memory_id = former.memory_id if former else statement_id
-    more = {"category": learnt.category, "importance": learnt.importance, "tags": list(learnt.tags)}
-    if former:
-        more |= {"pinned": former.pinned, **await queries.find_choices(db_session, scope, memory_id)}
+    choices: Mapping[str, Any] = former.choices if former else {}
+    more = {"category": learnt.category, "importance": learnt.importance, "tags": list(learnt.tags), **choices}
     is_taught = await learn_by_messages(
         db_session,
         head,
@@ -267,6 +272,5 @@ async def _store(
         return Remembered("untaught", None)
     if former is None or former.learnt_at <= at:
         held.pop(memory_id, None)  # so that the newest is the last one
-        pinned = former.pinned if former else False
-        held[memory_id] = _Held(memory_id, statement_id, Known(memory_id, learnt.content), at, pinned)
+        held[memory_id] = _Held(memory_id, statement_id, Known(memory_id, learnt.content), at, choices)
     return Remembered("supersedes" if former else "new", memory_id)

@@ -65,8 +65,8 @@ async def list_tools(
         Query(
             pattern=CHAT_ID_PATTERN,
             description="A chat: only the tools of the layers that its settings switch on are listed, and "
-            "`memory_search` unless `recall.mode` is `off`. By default, all tools. A chat accepts the calls of all "
-            "tools.",
+            "`memory_search` unless `recall.mode` is `off`. By default, all tools. Calls of tools that are not listed "
+            "are accepted, too.",
         ),
     ] = None,
 ) -> Response:
@@ -85,7 +85,7 @@ async def discard_calls(
 ) -> Response:
     """Drop the open tool calls of a generation that was discarded, with what they wrote.
 
-    Entries that a person has edited or kept stay. Calls whose reply was appended are not open.
+    Diary entries that a person has edited or kept stay. Calls whose reply was appended are not open.
     """
     discarded = await bindings.discard(db_session, ref, character=query.character, now=clock())
     return OrjsonResponse({"discarded": discarded})
@@ -101,9 +101,9 @@ async def list_calls(
 ) -> Response:
     """List the tool calls of a line, oldest first, each with its effect, and its reply if it has one.
 
-    Calls that only read, that were refused, or whose generation was discarded are listed on the line on which they were
-    made. A chat keeps the records of its newest 1,000 calls; older calls are listed as long as what they wrote belongs
-    to a reply. If a call is sent again, it is listed once.
+    Calls that only read, that were refused, or whose generation was discarded are listed only on the line on which they
+    were made, and not on its copies. A chat keeps the records of its newest 1,000 calls; older calls are listed as
+    long as what they wrote belongs to a reply. If a call is sent again, it is listed once.
     """
     after = decode_cursor(cursor, UUID)[0] if cursor else None
     found = await calls.list_calls(db_session, ref, line=line, after=after, limit=limit + 1)
@@ -126,19 +126,26 @@ def _document_call(tools: list[Tool]) -> Any:
     ) -> Response:
         """Run a tool that the model has called. The body is the arguments of the call.
 
-        The same call, sent again within ten minutes, changes nothing, as long as no message was appended meanwhile and
-        the newest one was not changed.
+        A call that is sent again within ten minutes changes nothing, unless a message was appended or the newest one
+        was changed in between.
 
-        What the tool writes belongs to a reply, and contexts contain it only while that reply has the same text. If the
-        newest message is a reply, of any character, what the tool writes belongs to that reply. If the newest message
-        calls tools, what the tool writes belongs to the reply that ends the chain of calls. If there are no messages,
-        it belongs to none, and is shown at once. Otherwise it belongs to the character's next reply. Until that reply
-        is appended, the call is open. An open call is dropped if a message of the user is appended before the reply, if
-        the message to be answered is deleted or hidden, or by `POST …/tools/discard`.
+        What the tool writes belongs to one reply. Contexts contain it only while that reply is on the line with the
+        same text. The newest message decides which reply this is:
 
-        Send the id of the reply as `message_id` in three cases: the newest message is a reply of another character;
-        no reply follows the message that makes the call; or you call the tool before you append the message that is
-        answered.
+        - A reply, of any character: it belongs to this reply.
+        - A message that calls tools: it belongs to the reply that ends this chain of calls.
+        - Any other message: it belongs to the character's next reply.
+        - There are no messages: it belongs to no reply, and contexts contain it at once.
+
+        Until the reply is appended, the call is open. An open call is dropped if a message of the user is appended
+        before the reply, if the message to be answered is deleted or hidden by a person, or by `POST …/tools/discard`.
+        A call that names its reply with `message_id` waits for exactly this reply. Such a call may come before the
+        user's message that the reply answers: that message does not drop the call, but the user's next message does.
+        Deleting or hiding the answered message does not drop it either.
+
+        Send the id of the reply as `message_id` if the newest message is a reply of another character, or if you call
+        the tool before you append the message that is answered. If no reply will follow the message that makes the
+        call, send the id of this message.
 
         When the end of the chat is cut off, what belongs to the replies that are cut off is deleted.
         """

@@ -18,19 +18,20 @@ class CallQuery(BaseModel):
 
     character: Name | None = Field(
         None,
-        description="The character that calls the tool; required unless the chat has one active character or names "
-        "none. In a chat that names none, each name has a diary of its own, up to 32.",
+        description="The character that calls the tool; required unless the chat has exactly one active character or "
+        "no list of characters. In a chat without such a list, each name that is sent here has a diary of its own, up "
+        "to 32.",
     )
     message_id: MessageId | None = Field(
         None,
-        description="The id of the assistant message that the call belongs to; it may still be to come. By default, "
+        description="The id of the assistant message that the call belongs to; it may not be appended yet. By default, "
         "the call belongs to the newest message if that is a reply of any character, else to the next reply of the "
         "character that calls.",
     )
     swipe: Literal["next"] | None = Field(
         None,
-        description="`next` if the call belongs to the swipe that is being generated for the message `message_id`: to "
-        "the next new text that the message gets by an added swipe, an edit or a re-import. "
+        description="`next` if another text of the message `message_id` is being generated. The call then belongs to "
+        "the next new text of this message, whether it comes by an added swipe, an edit or a re-import. "
         "Without `message_id`, the message is the newest one, which must then be a reply.",
     )
 
@@ -59,12 +60,13 @@ class DiscardedOut(BaseModel):
 class CallOut(BaseModel):
     """A call of a tool."""
 
-    id: UUID = Field(description="Its id; if it wrote something, also that of what it wrote, such as a diary entry.")
+    id: UUID = Field(description="Its id. What the call wrote, such as a diary entry, has the same id.")
     tool: str = Field(description="The tool's name, as the model gave it.")
     character: str | None = Field(description="The character that called it; null if it has no name or is unknown.")
     arguments: Any = Field(
         description="The arguments of the call. Null if they were too long or not JSON, if the call was made before "
-        "arguments were recorded, and on a line that has only a copy of what the call wrote."
+        "arguments were recorded, and on a line that has only a copy of what the call wrote. For a token that is "
+        "limited to the chat, also null if the call was made without this limit."
     )
     outcome: Literal["wrote", "read", "refused"] = Field(
         description="`wrote` if it wrote something, `read` if it only read, `refused` if it was refused and wrote "

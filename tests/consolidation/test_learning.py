@@ -3,6 +3,7 @@
 from datetime import datetime
 
 import httpx
+import pytest
 from fastapi import FastAPI
 
 from app.dispatcher import Dispatcher
@@ -395,6 +396,24 @@ async def test_what_is_learnt_dates_from_its_words(
     early = (await get(api, "/facts/nickname/history"))["items"][-1]
     assert early["value"] == "Captain"
     assert datetime.fromisoformat(early["created_at"]) == said_at
+
+
+@pytest.mark.parametrize("step_s", [0, -7_200])
+async def test_later_words_hold_wherever_ranges_end(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock, step_s: float
+) -> None:
+    """One append completes the range 1 to 20, and its sessions end a second one, 21 to 24."""
+    model.otherwise = learns(
+        {"nurse": lambda n: fact("job", "nurse", n), "teacher": lambda n: fact("job", "teacher", n)}
+    )
+    await begin(api, turns=5, sessions={"enabled": True, "max_turns": 3})
+    messages = talk(1, 26)
+    messages[19]["content"], messages[23]["content"] = "You are a nurse.", "You are a teacher now."
+    await append(api, messages)
+    clock.step(step_s)
+    await learn_all(dispatcher, clock)
+    assert sorted(len(quoted(request)) for request in model.requests) == [4, 20]
+    assert await facts(api) == {"job": "teacher"}
 
 
 async def test_an_append_that_plans_is_one_statement_dearer(app: FastAPI, api: httpx.AsyncClient) -> None:

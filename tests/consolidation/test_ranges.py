@@ -10,6 +10,7 @@ from app.consolidation.ranges import MOST_MESSAGES, Due, close, date_items, date
 from app.layers.turns import OpenPeriod, Period
 
 NOW = datetime(2026, 4, 1, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
 
 lengths = st.lists(st.integers(1, MOST_MESSAGES), max_size=40)
 
@@ -29,11 +30,19 @@ def test_joined_ranges_cover_the_same_messages(lengths: list[int]) -> None:
 
 @given(lengths)
 def test_a_later_range_is_newer(lengths: list[int]) -> None:
-    dues = date_ranges(_ranges(lengths), NOW)
+    dues: list[Due] = []
+    for now in (NOW, NOW, NOW - DAY):
+        dues += date_ranges(_ranges(lengths), now, after=dues[-1].learnt_at if dues else None)
     last = date_items(1, [MOST_MESSAGES] * 1_000)[-1]
     assert all(later.learnt_at > due.learnt_at + last for due, later in pairwise(dues))
     assert [Due.from_payload(due.to_payload()) for due in dues] == dues
     assert Due.from_payload({"instruction": "…"}) is None
+
+
+@given(st.integers(1, 10_000))
+def test_a_range_is_dated_when_it_is_due(seconds: int) -> None:
+    later = NOW + timedelta(seconds=seconds)
+    assert date_ranges([Period(1, 2)], later, after=NOW) == [Due(1, 2, later)]
 
 
 @given(st.integers(1, 100), st.lists(st.integers(0, MOST_MESSAGES - 1), max_size=24), st.data())

@@ -10,6 +10,14 @@ CHAT = "/v1/chats/c"
 USER = "/v1/users/mira"
 KAI: Json = {"name": "Kai"}
 
+WRITE_MEANWHILE = """
+    UPDATE scopes SET revision = revision + 1 WHERE owner_key = '{owner}';
+    INSERT INTO statements (owner_key, line_id, statement_id, kind, key, content, importance, origin, is_set, learnt_at)
+    SELECT owner_key, line_id, gen_random_uuid(), kind, key, '{content}', importance, origin, true,
+        learnt_at + interval '1 hour'
+    FROM statements WHERE owner_key = '{owner}'"""
+"""Gives the only thing that is known of a user another text, which is newer by the clock of another process."""
+
 
 async def begin(api: httpx.AsyncClient, chat_id: str = "c", **settings: Any) -> None:
     """Create a chat of the user mira with the character Kai."""

@@ -1,16 +1,20 @@
 """What a character notes with its tools holds while the reply that noted it has the same text."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
+from app.kit.ids import user_key
 from app.kit.tokens import count_tokens
 from app.layers.tool_pages import MAX_PAGE_TOKENS
+from tests.background import holding, until_waited_for
 from tests.facts.asking import (
     CHAT,
     USER,
+    WRITE_MEANWHILE,
     begin,
     call,
     checkpoint,
@@ -26,6 +30,7 @@ from tests.facts.asking import (
     switch_to,
 )
 from tests.talk import (
+    Json,
     add_swipe,
     append,
     cut_off,
@@ -282,6 +287,24 @@ async def test_a_later_value_of_another_chat_stays(api: httpx.AsyncClient, clock
     ok(await api.post("/v1/chats/c/messages", json={"messages": talk(3, 4)}), 201)
     (await api.delete("/v1/chats/d/messages/m2")).raise_for_status()
     assert await held(api) == {}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "holds"),
+    [("set_fact", {"key": "lamp", "value": "red"}, {"lamp": "red"}), ("forget_fact", {"key": "lamp"}, {})],
+)
+async def test_a_tool_writes_after_another_chat_of_the_user(
+    api: httpx.AsyncClient, database_url: str, tenant: str, tool: str, arguments: Json, holds: dict[str, str]
+) -> None:
+    await learn_wide(api)
+    await append(api, talk(1, 2))
+    await set_fact(api, "lamp", "green", under=USER)
+    writing = WRITE_MEANWHILE.format(owner=user_key(tenant, "mira"), content="blue")
+    async with holding(database_url, writing) as holder:
+        calling = asyncio.create_task(call(api, tool, arguments))
+        await until_waited_for(holder)
+    await calling
+    assert await held(api, under=USER) == holds
 
 
 async def test_a_reimport_carries_what_was_noted(api: httpx.AsyncClient) -> None:

@@ -135,6 +135,17 @@ async def test_a_chat_changes_wide_memories_for_itself(api: httpx.AsyncClient, c
     assert await listed(api, under="/v1/chats/d") == {TWO_CATS, TOMAS}
 
 
+async def test_a_chat_keeps_a_wide_memory_in_the_archive(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    memory = await write(api, TOMAS, under=USER)
+    await change(api, memory["id"], under=USER, archived=True)
+    clock.step(60)
+    changed = await change(api, memory["id"], tags=["family"])
+    assert (changed["scope"], changed["tags"], changed["archived"]) == ("chat", ["family"], True)
+    assert await listed(api) == set()
+    assert not (await change(api, memory["id"], archived=False))["archived"]
+
+
 async def test_a_group_chat_does_not_share_what_one_knows(api: httpx.AsyncClient) -> None:
     await put(api, user_id="mira", characters=[{"name": "Kai"}, {"name": "Rin"}])
     known = await write(api, TOMAS, under=KAI_OF_MIRA)

@@ -1,16 +1,19 @@
 """What a character learnt on a day, and what it forgets while its reply has the same text."""
 
+import asyncio
 from typing import Any
 
 import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
+from app.kit.ids import user_key
 from app.kit.tokens import count_tokens
 from app.layers.tool_pages import MAX_PAGE_TOKENS
-from tests.facts.asking import USER, begin, call, learn_wide, note
-from tests.memories.asking import Learner, delete, history, listed, memories, write
-from tests.memories.test_remember import TOMAS, TWO_CATS
+from tests.background import holding, until_waited_for
+from tests.facts.asking import KAI, USER, WRITE_MEANWHILE, begin, call, learn_wide, note
+from tests.memories.asking import Learner, change, delete, history, listed, memories, write
+from tests.memories.test_remember import THREE_CATS, TOMAS, TWO_CATS
 from tests.talk import add_swipe, append, get, put, said, select_swipe, talk
 
 DAY_S = 86_400
@@ -66,6 +69,18 @@ async def test_an_unknown_memory_is_answered_in_words(api: httpx.AsyncClient) ->
     assert {one["outcome"] for one in (await get(api, "/tools/calls"))["items"]} == {"refused"}
 
 
+@pytest.mark.parametrize("scope", ["chat", "user"])
+async def test_a_character_forgets_only_what_it_knows(api: httpx.AsyncClient, clock: SteppedClock, scope: str) -> None:
+    await put(api, user_id="mira", characters=[KAI, {"name": "Ida"}], settings={"memories": {"learn_scope": scope}})
+    await append(api, talk(1, 2))
+    memory = await write(api, TOMAS, under=f"{USER}/characters/Ida")
+    clock.step(1)
+    assert "There is no memory with this id" in await forget(api, memory["id"], character="Kai")
+    assert await listed(api, character="Ida") == {TOMAS}
+    assert TOMAS in await forget(api, memory["id"], character="Ida")
+    assert await listed(api, character="Ida") == set()
+
+
 async def test_a_wide_memory_is_forgotten_in_the_chat_alone(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     await append(api, talk(1, 2))
@@ -85,6 +100,20 @@ async def test_with_a_wide_scope_it_is_forgotten_there(api: httpx.AsyncClient, c
     assert await listed(api, under=USER) == set()
 
 
+async def test_a_text_that_another_chat_stored_meanwhile_is_forgotten(
+    api: httpx.AsyncClient, database_url: str, tenant: str
+) -> None:
+    await learn_wide(api)
+    await append(api, talk(1, 2))
+    memory = await write(api, TWO_CATS, under=USER)
+    writing = WRITE_MEANWHILE.format(owner=user_key(tenant, "mira"), content=THREE_CATS)
+    async with holding(database_url, writing) as holder:
+        forgetting = asyncio.create_task(forget(api, memory["id"]))
+        await until_waited_for(holder)
+    assert THREE_CATS in await forgetting
+    assert await listed(api, under=USER) == set()
+
+
 async def test_what_a_tool_forgot_is_learnt_without_its_reply(
     api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
 ) -> None:
@@ -96,6 +125,37 @@ async def test_what_a_tool_forgot_is_learnt_without_its_reply(
     assert (await learn(TOMAS, "m3")).outcome == "forgotten"
     await add_swipe(api, "m4", "Tomas? I know him well.")
     assert (await learn(TOMAS, "m3")).outcome == "duplicate"
+
+
+async def test_what_a_person_archived_stays_there_if_a_tool_forgot_it(
+    api: httpx.AsyncClient, clock: SteppedClock
+) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    memory = await write(api, TOMAS)
+    await change(api, memory["id"], archived=True)
+    clock.step(1)
+    await forget(api, memory["id"])
+    await add_swipe(api, "m2", "I will always remember Tomas.")
+    changed = await change(api, memory["id"], pinned=True)
+    assert (changed["archived"], changed["pinned"]) == (True, True)
+    assert await listed(api) == set()
+
+
+async def test_what_a_person_set_stays_if_a_tool_forgot_it(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
+) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    learnt = await learn(TWO_CATS, "m1", importance=0.9)
+    await change(api, learnt.memory_id, importance=0.2, tags=["mine"])
+    clock.step(1)
+    await forget(api, str(learnt.memory_id))
+    await add_swipe(api, "m4", "I will always remember the cats.")
+    clock.step(1)
+    await learn(THREE_CATS, "m3", importance=0.8, tags=("pets",))
+    (memory,) = await memories(api)
+    assert (memory["content"], memory["importance"], memory["tags"]) == (THREE_CATS, 0.2, ["mine"])
 
 
 async def test_the_log_of_a_day_has_memories_and_facts(api: httpx.AsyncClient, clock: SteppedClock) -> None:

@@ -198,6 +198,22 @@ async def test_what_was_deleted_in_the_chat_stays_deleted(
         assert (await get(api, f"/{path}"))["items"] == []
 
 
+async def test_a_deleted_fact_stays_deleted_beside_a_wider_value(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
+) -> None:
+    await _make(api)
+    files = await _files(database, ref_of(tenant))
+    _replace(files, "MEMORY.md", (r"- \*\*dog", "- **cat**: The cat is grey.\n- **dog"))
+    assert _numbers(await _reindex(database, ref_of(tenant), files, clock)) == (0, 1, 0, 0)
+    ok(await api.delete("/v1/chats/c/facts/cat"), 204)
+    clock.step(60)
+    ok(await api.put("/v1/users/mira/facts/cat", json={"value": "The cat is red."}), 201)
+    outcome = await _reindex(database, ref_of(tenant), files, clock)
+    assert _numbers(outcome) == (0, 0, 0, 1)
+    assert outcome.skipped[0].endswith("was deleted in the chat")
+    assert set(await _texts(api, "/facts", "key")) == {"boat", "dog"}
+
+
 async def test_what_is_newer_than_the_export_stays(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
