@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -85,13 +86,21 @@ def test_the_schema_lists_every_route() -> None:
     assert unlisted == UNLISTED
 
 
+def test_no_two_operations_have_the_same_heading() -> None:
+    headings = Counter(operation["summary"] for operation in OPERATIONS.values())
+    assert [heading for heading, times in headings.items() if times > 1] == []
+
+
 @each_operation
 def test_an_operation_is_described(key: tuple[str, str], operation: Json) -> None:
     route = ROUTES[key]
     assert operation["operationId"] == route.name
     assert operation["description"] == route.description
     assert operation["description"].endswith(".")
-    assert operation["description"].startswith(f"{operation['summary']}.")
+    if route.summary:
+        assert operation["summary"] == route.summary
+    else:
+        assert operation["description"].startswith(f"{operation['summary']}.")
     assert operation["tags"] == route.tags
     assert operation["tags"][0] in {tag["name"] for tag in SCHEMA["tags"]}
     assert len(operation["tags"]) == 1

@@ -1,7 +1,8 @@
 """Renders an arrangement in a format: texts are rendered, put in order and wrapped in the format. Pure.
 
 `word` renders all texts once, which is the expensive part. `lay_out` and `count_tokens_of` only put blocks in order and
-add up their tokens, so fitting a budget can try many shorter contexts. `render` counts the same number of tokens.
+add up their tokens, so fitting a budget can try many shorter contexts. `render` counts as many tokens as
+`count_tokens_of`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,9 @@ _RENDER_SEGMENT: Mapping[Format, Callable[[Segment, Part], tuple[str, str]]] = {
     "anthropic": format_anthropic.render_segment,
     "text": format_text.render_segment,
 }
+
+_MESSAGES_OF_A_TURN = 2
+"""The reply that a context is for, and the user's next message."""
 
 
 def word(arrangement: Arrangement, render_options: RenderOptions) -> BlockLayout:
@@ -56,8 +60,8 @@ def lay_out(layout: BlockLayout) -> list[Block]:
     """Return all blocks in the order of the prompt, with the fixed texts that the format needs.
 
     An in-chat segment at depth d is followed by d messages, or by all messages if there are fewer. It is never placed
-    between a tool call and its result, but before the call. It counts as stable only before the first message, because
-    elsewhere it moves with every new message.
+    between a tool call and its result, but before the call. Once d messages follow it, it moves with every new message.
+    So it counts as stable only if it is still before the first message in the next turn.
     """
     newest = [layout.newest] if layout.newest else []
     talk = _spread(layout) if layout.in_chat else [*layout.history, *layout.volatile, *newest]
@@ -67,7 +71,7 @@ def lay_out(layout: BlockLayout) -> list[Block]:
 
 
 def count_tokens_of(layout: BlockLayout) -> int:
-    """Return the tokens that `render` counts: text plus 4 per message, times the token factor, rounded up."""
+    """Return the tokens that `render` counts: text plus 4 per block, times the token factor, rounded up."""
     return charge(add_up(lay_out(layout)), layout.render_options.token_factor)
 
 
@@ -134,5 +138,6 @@ def _slots(layout: BlockLayout, messages: int) -> dict[int, list[Block]]:
         position = max(0, messages - depth)
         while position in inner:
             position -= 1
-        slots.setdefault(position, []).append(block._replace(stable=block.stable and depth >= messages))
+        is_first_next_turn = depth >= messages + _MESSAGES_OF_A_TURN
+        slots.setdefault(position, []).append(block._replace(stable=block.stable and is_first_next_turn))
     return slots

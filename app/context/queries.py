@@ -14,6 +14,7 @@ from app.chats.prompt_cache import CURSOR as PAUSES
 from app.chats.revision import LINE
 from app.chats.settings import ChatSettings, effective_json
 from app.context.calls import drop_unanswered
+from app.context.formats import is_said
 from app.context.in_use import in_use
 from app.context.segments import UNREAD, HistoryMessage
 from app.kit.db import Connection
@@ -44,9 +45,9 @@ _BUDGET = f"""
     SELECT coalesce($3::int, (c.settings ->> 'context_tokens')::int, {_defaults.context_tokens})
         / coalesce((c.settings ->> 'token_factor')::float8, {_defaults.token_factor}) + 1 AS budget OFFSET 0"""
 
-# The history of a fitting context is the newest messages, and each costs at least its `tokens`, unless the format
-# shortens it (then `service.py` reads everything). So a message cannot be in it if the newer ones alone exceed the
-# budget, and its text, which may be long and stored apart, is not read.
+# The history of a context that fits is the newest messages, and each costs at least its `tokens`, unless the format
+# shortens it (then `service.py` reads everything). So a message cannot be in this history if the newer ones alone
+# exceed the budget. Its text, which may be long and stored out of line, is then not read.
 _HISTORY = _ENTRIES.format(
     calls="m.tool_calls",
     content="CASE WHEN m.up_to_it - m.tokens <= o.budget OR m.blank THEN m.content END",
@@ -85,8 +86,8 @@ _CONTEXT = """
     FROM chats c {before} CROSS JOIN LATERAL ({budget}) o
     WHERE c.chat_key = $1 AND {which}"""
 
-# Without an outer join, the planner knows that `b.seq` is NULL, and removes the parts of the statement, also whole
-# subqueries, that need it.
+# Without an outer join, the planner knows that `b.seq` is NULL, and removes the parts of the statement that need its
+# value, even whole subqueries.
 _NO_MESSAGE = "CROSS JOIN (SELECT NULL::int AS seq) b"
 
 _MESSAGE = """LEFT JOIN LATERAL (
@@ -112,7 +113,7 @@ def write_statement(
     Args:
         queries: (layer name, scalar subquery on `c` and `b`); the result of each is the column `q_<name>`.
         of_current: Whether the line is the chat's current one.
-        before: Whether only messages before a given one count. `b.seq` is its seq, or NULL if there is none.
+        before: Whether only messages before a given one count. `b.seq` is the seq of that message, else NULL.
         conditions: (name of a column, condition on `c` whose result it is).
 
     """
@@ -141,8 +142,8 @@ async def find_context(
 ) -> Row | None:
     """Return the row that a context and its entity tag are made from, or None if there is no such chat or line.
 
-    With the id of a message as `before`, only earlier messages count, and `before_seq` is its seq, or None if the line
-    does not have it. The texts of messages that cannot fit `max_tokens` are not read.
+    With the id of a message as `before`, only earlier messages count. The column `before_seq` is then the seq of that
+    message, or None if the line does not have it. The texts of messages that cannot fit `max_tokens` are not read.
     """
     statement = write_statement(tuple(queries.items()), of_current=line_id is None, before=before is not None)
     optional = [one for one in (before, line_id) if one is not None]
@@ -158,9 +159,9 @@ async def find_current(
     PostgreSQL prepares a subquery for each execution even if a condition then skips it, and for a chat that needs none
     of the subqueries this is most of their cost. So the first statement leaves out the subqueries that have a
     condition, and returns the values of the conditions. If one of them is true, the statement with all subqueries
-    follows, and the next context of the chat begins with that statement. If the results are remembered, the next
-    context begins with a smaller statement, because its row has the revisions that show whether the results are
-    outdated.
+    follows. If its results are remembered (`layers/recent_chats.py`), the next context of the chat begins with a
+    smaller statement again: its row has the revisions that show whether the results are outdated. If its results are
+    not remembered, the next context begins with the statement with all subqueries.
     """
     used = in_use()
     current, least = used.current_queries or {}, used.least_queries or {}
@@ -200,7 +201,8 @@ async def _fetch_current(
 def _is_enough(row: Row, remembered: Remembered | None, *, reads_others: bool) -> bool:
     """Return whether a row of a smaller statement, without the results that can be remembered, is enough for a context.
 
-    `reads_others` is whether the row has the results of the other subqueries with a condition.
+    `reads_others` is whether the row has the results of the other subqueries with a condition, which are not
+    remembered.
     """
     if row["needs_others"] and not reads_others:
         return False
@@ -213,9 +215,11 @@ def _tag_of(row: Row) -> Hashable:
 
 
 def list_revisions(row: Row, names: Iterable[str]) -> tuple[Hashable, ...]:
-    """Return the line's id, the revisions of its changes with these names, and the revisions of its user and tenant.
+    """Return the line's id, the revisions of the last changes of `names`, and those of its user and tenant.
 
-    Data that depends on nothing else is unchanged while these values are equal.
+    The names are keys of the column `changed`: parts of a line, such as `messages`, and layers.
+
+    If this function returns the same values again, data that depends on nothing else has not changed.
     """
     changed = orjson.loads(row["changed"])
     numbers = [changed.get(name) or changed.get(LINE) for name in names]
@@ -232,7 +236,20 @@ def read_history(stored: str | None) -> Sequence[HistoryMessage]:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The parsed row of the statement, with the layers' contributions."""
+    """The parsed row of the statement, with the layers' contributions.
+
+    Attributes:
+        row: The row.
+        settings: The chat's settings, as they take effect.
+        characters: The chat's characters.
+        contributed: The contribution of each layer, by name.
+        edge_kind: Which seqs are edges.
+        edges: The edges that the layers contribute.
+        history: The messages from the anchor on, oldest first, with blank ones, which are not sent.
+        history_messages: How many of them count for cuts, as in `Head.history_messages`: those that are not blank.
+        pinned: The pinned messages before the history.
+
+    """
 
     row: Row
     settings: ChatSettings
@@ -241,6 +258,7 @@ class Source:
     edge_kind: str
     edges: Sequence[int]
     history: Sequence[HistoryMessage]
+    history_messages: int
     pinned: Sequence[HistoryMessage]
 
 
@@ -251,6 +269,7 @@ def read_material(row: Row, layers: Sequence[Layer], character: str | None) -> S
     cache = orjson.loads(row["context_cache"])
     chosen = find_meant(characters, character)
     edge_kind = edges_in_effect(settings, layers)
+    history = read_history(row["history"])
     contributed = {}
     for layer in layers:
         queried = row[f"q_{layer.name}"] if layer.context_query else None
@@ -264,6 +283,7 @@ def read_material(row: Row, layers: Sequence[Layer], character: str | None) -> S
         contributed=contributed,
         edge_kind=edge_kind,
         edges=[edge for one in layers if one.edges == edge_kind for edge in contributed[one.name].edges],
-        history=drop_unanswered(read_history(row["history"])),
+        history=drop_unanswered(history),
+        history_messages=sum(map(is_said, history)),
         pinned=[one._replace(tool_calls=None) for one in read_history(row["pinned"]) if one.text.strip()],
     )

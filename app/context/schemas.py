@@ -26,7 +26,11 @@ class OwnSegment(BaseModel):
         description="Its name, which must not be that of one of the service's own segments."
     )
     text: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(description="The text that the model reads.")
-    role: Literal["system", "user", "assistant"] = Field("system", description="With `in_chat`: the role it has.")
+    role: Literal["system", "user", "assistant"] = Field(
+        "system",
+        description="Its role. A format that does not have the role at this position writes it before the text, as in "
+        "`[User] …`; `[System] …` is only written for a segment among the messages.",
+    )
     after: Annotated[Text, Field(min_length=1, max_length=100)] = Field(
         "instruction", description="The segment that it follows, or `in_chat` for a position among the messages."
     )
@@ -47,7 +51,11 @@ class ContextQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    format: Format = Field("segments", description="The messages of `openai` and `anthropic` are ready to send.")
+    format: Format = Field(
+        "segments",
+        description="Every format lists the segments. `openai` and `anthropic` add messages that are ready to send, "
+        "`text` adds the whole context as one text.",
+    )
     max_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = Field(
         None,
         description="The upper limit of the context's `tokens`. By default the chat's `context_tokens`.",
@@ -55,8 +63,8 @@ class ContextQuery(BaseModel):
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
         None,
         description="The text that recall searches for; by default the newest message, with earlier ones if it is "
-        "short. If you send a query, `max_tokens` trims its results after the memos. Otherwise it trims the results "
-        "before all other segments.",
+        "short. If the context is longer than its budget, the results are left out before any memory. Results for a "
+        "query that you send are kept longer: the time, the diary and the memos are left out before them.",
     )
     recall: Literal["off", "auto"] | None = Field(
         None,
@@ -66,29 +74,34 @@ class ContextQuery(BaseModel):
         "of the last two turns.",
     )
     recall_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = Field(
-        None, description="The limit of the segment `recalled`. By default the chat's `recall.tokens`."
+        None, description="The limit of the segment `recalled`, in o200k tokens. By default the chat's `recall.tokens`."
     )
     character: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
         None,
-        description="The character whose diary is included: one of the chat's characters, if it lists "
-        "any. By default the only character that is not disabled; if there are several, no diary is included.",
+        description="The character that speaks next. The context contains its diary, and facts, blocks and memories of "
+        "the scope `character` only if they belong to it. Must be one of the chat's characters if the chat lists any. "
+        "By default the chat's only character that is not disabled; if several are enabled, no diary and nothing of "
+        "the scope `character` is included.",
     )
     line: UUID | None = Field(None, description="A line other than the current one.")
     draft: Content | None = Field(
         None,
-        description="A user message that the context contains as its newest one. It is not stored, and the anchor "
-        "does not move.",
+        description="A user message that the context contains as its newest one. It is not stored, and the history "
+        "is not cut because of it.",
     )
     before: Annotated[Text, Field(min_length=1, max_length=128)] | None = Field(
         None,
         description="The id of a message of the history. The context is the one for generating that message again: "
-        "it contains neither the message nor what was said or remembered later.",
+        "it contains neither the message, nor later messages, nor what was learnt from them in this chat. Facts, "
+        "blocks, memories and summary texts that a person wrote, and what other chats share, are the current ones.",
     )
     prefill: bool = Field(
         False,
         description="With `anthropic`: let the conversation end with the assistant, for the model to continue.",
     )
-    now: UtcDatetime | None = Field(None, description="The time in the segment `time`. By default the current time.")
+    now: UtcDatetime | None = Field(
+        None, description="The time in the segment `time`, and the time of the draft. By default the current time."
+    )
 
     @model_validator(mode="after")
     def _draft_or_before(self) -> Self:
@@ -170,17 +183,26 @@ class SegmentOut(BaseModel):
     role: str | None = Field(description="Its role; null for the history, which has several.")
     text: str = Field(description="The text that the model reads; for the history, a transcript.")
     tokens: int = Field(description="The o200k tokens of its text in this format, without the overhead of messages.")
-    cacheable: bool = Field(description="Whether it and everything before it stay the same in the next turn.")
+    cacheable: bool = Field(
+        description="Whether it and everything before it stay the same in the next turn. For the history, whether its "
+        "first message and everything before it do."
+    )
     sources: list[str] = Field(description="What it was made from: `memo:…`, `message:…`, `summary:3`.")
     depth: int | None = Field(None, description="Only for a segment among the messages: how many messages follow it.")
-    scan: bool | None = Field(None, description="Whether a lorebook should scan it; missing if it is not set.")
+    scan: bool | None = Field(
+        None, description="Whether to look in it for the keywords of a lorebook; missing if it is not set."
+    )
 
 
 class LastCut(BaseModel):
     """The last cut of the history."""
 
     at_seq: int = Field(description="The seq at which the history began after the cut.")
-    reason: Literal["full", "cold", "forced", "session", "rewind"] = Field(description="The reason for the cut.")
+    reason: Literal["full", "cold", "forced", "session", "rewind"] = Field(
+        description="`full`: the history had more than `keep_messages` + `grow_messages` messages. `cold`: the "
+        "provider's cache had expired. `forced`: the history reached `max_messages` before memories covered it. "
+        "`session`: a session ended. `rewind`: the beginning moved back, because too few messages were left after it."
+    )
     at: datetime = Field(description="The time of the cut.")
 
 
@@ -217,8 +239,9 @@ class OmissionOut(BaseModel):
 
     name: str = Field(description="A segment, a part of one such as `memos 1–5`, `history`, or `message:<id>`.")
     why: str = Field(
-        description="The reason: `max_tokens`, `budget`, `blank`, or `no_vectors`: the embedding model did not answer "
-        "in time, so recall compared words alone."
+        description="The reason. `max_tokens`: the context would be too long with it. `budget`: it exceeds the budget "
+        "of its segment. `blank`: it has no text. `no_vectors`: the embedding model did not answer in time, so recall "
+        "compared words alone."
     )
     tokens: int = Field(description="The o200k tokens of its text.")
 
@@ -228,7 +251,7 @@ class RecalledOut(BaseModel):
 
     kind: str = Field(description="What it is, such as `memory`, `message`, `memo`, `diary` or `scene`.")
     id: str = Field(description="Its id.")
-    score: float = Field(description="The sum of `parts`. The part `text` of the result with the best words is 1.")
+    score: float = Field(description="The sum of `parts`.")
     parts: dict[str, float] = Field(
         description="What added to the score: words of the query and similar words (`text`), its meaning "
         "(`vector`, absent if only words were compared), the messages before and after it (`neighbours`), "
@@ -239,10 +262,13 @@ class RecalledOut(BaseModel):
 class ContextOut(BaseModel):
     """The context of the next model call."""
 
-    chat_id: str = Field(description="The chat.")
-    line: UUID = Field(description="The line.")
+    chat_id: str = Field(description="The id of the chat.")
+    line: UUID = Field(description="The id of the line.")
     format: Format = Field(description="The format.")
-    tokens: int = Field(description="The tokens of all texts, plus 4 per message, times `token_factor`, rounded up.")
+    tokens: int = Field(
+        description="The tokens of all texts, plus 4 for each segment and each message, times `token_factor`, "
+        "rounded up."
+    )
     max_tokens: int = Field(description="The limit that applied.")
     segments: list[SegmentOut] = Field(description="Its segments, in order.")
     messages: list[dict[str, Any]] | None = Field(
@@ -281,9 +307,10 @@ class InclusionOut(BaseModel):
     seq: int = Field(description="Its seq on the line.")
     message_id: str = Field(description="Its id.")
     status: str = Field(
-        description="`verbatim`, `pinned`, or the kind of memory that covers it, such as `memo` or `summary`; "
-        "otherwise the reason why it is not in the context: `out_of_budget`, `pending`, `failed`, `expired`, "
-        "`excluded`, `hidden`, `none`."
+        description="How the context contains it: `verbatim`, `pinned`, or the kind of memory that covers it, such as "
+        "`memo` or `summary`. If it does not, the reason: `out_of_budget`, `pending`, `failed`, `expired` (its "
+        "memo has left the prompt), `excluded`, `hidden`, or `none` if it is never summarised, or contained nothing "
+        "worth remembering."
     )
     by: str | None = Field(
         description="The source that covers it, such as `memo:…` or `summary:3`. With `none` or `hidden`, a fact or "

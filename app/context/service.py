@@ -1,7 +1,7 @@
 """Assembles the context of the next model call: mostly one SQL statement, then pure functions.
 
-A second statement follows if layers need more data (`find_current`), and one more for recall. Nothing is written to
-PostgreSQL; the sources that were recalled are stored in Redis, or in this process if there is no Redis.
+A second statement follows if layers need more data (`find_current`); recall adds one or two. Nothing is written to
+PostgreSQL. The sources that were recalled are stored in this process, and in Redis if there is one.
 """
 
 from collections.abc import Collection, Sequence
@@ -172,7 +172,7 @@ def assemble_source(
     now: datetime,
     found: Found | None = None,
 ) -> dict[str, Any]:
-    """Return the context of a parsed row, with what was found for it. Raises like `assemble_row`."""
+    """Return the context of a parsed row, with the results `found` by recall. Raises like `assemble_row`."""
     _check_character(options, source.characters)
     row, settings = source.row, source.settings
     max_tokens = options.max_tokens or settings.context_tokens
@@ -262,7 +262,7 @@ def _gather(
 
 def _is_overdue(source: Source) -> bool:
     """Return whether the history has `max_messages` or more, so that a forced cut is due, but still delayed."""
-    return len(source.history) >= source.settings.max_messages
+    return source.history_messages >= source.settings.max_messages
 
 
 def _word_service_segments(

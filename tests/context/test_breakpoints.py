@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from app.context.formats import is_said
 from app.context.order import arrange
 from app.context.parts import Parts
 from app.context.segments import Arrangement, Rendered, RenderOptions, Segment
@@ -57,6 +56,15 @@ def test_none_follows_a_callers_segment_that_moves() -> None:
     assert marks(arrangement) == ["segment:user", "segment:memos", "message:m16", "message:m17"]
 
 
+@pytest.mark.parametrize(("depth", "last"), [(3, "memos"), (4, "memos"), (5, None)])
+def test_none_follows_a_segment_that_moves_in_the_next_turn(depth: int, last: str | None) -> None:
+    note = segment("note", after="in_chat", depth=depth)
+    answer = rendered(Arrangement(PREFIX, talk(2), [note], newest=entry(3)), render_options("anthropic"))
+    assert answer.breakpoints[-1].after == (f"segment:{last}" if last else "message:m3")
+    cacheable = {row["name"]: row["cacheable"] for row in answer.segments}
+    assert cacheable["note"] is cacheable["history"] is (last is None)
+
+
 def test_a_callers_segment_after_newest_changes_none() -> None:
     arrangement = Arrangement(history=talk(2), in_chat=[segment("note", after="in_chat")], newest=entry(3))
     assert marks(arrangement) == ["message:m3"]
@@ -97,11 +105,10 @@ def flat(answer: Rendered) -> list[tuple[str, str, bool]]:
 
 @given(parts(), manners())
 def test_a_prefix_up_to_a_breakpoint_is_reused_in_the_next_turn(drawn: Parts, how: RenderOptions) -> None:
-    said = sum(is_said(one) for one in drawn.history)
-    segments = [one for one in all_segments(drawn) if one.after != "in_chat" or one.depth < said]
+    segments = all_segments(drawn)
     now = arrange(segments, drawn.history, drawn.newest, 1)
     seq = drawn.history[-1].seq + 1 if drawn.history else 1
-    history = [*drawn.history, drawn.newest or entry(seq), entry(seq + 1, "assistant")]
+    history = [*drawn.history, *([drawn.newest] if drawn.newest else []), entry(seq + 1, "assistant")]
     later = [segment(one.name, "Changed.") if one.name in ("recalled", "time") else one for one in segments]
     then = arrange(later, history, entry(seq + 2), 1)
     how = replace(how, format="anthropic", prefill=False)

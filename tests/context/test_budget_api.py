@@ -5,7 +5,7 @@ import httpx
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from tests.context.chats import CHAT, LORE
-from tests.talk import append, context, ok, put, talk, talk_with_memos
+from tests.talk import append, context, ok, put, said, talk, talk_with_memos
 
 
 async def test_max_tokens_is_respected_down_to_the_reported_minimum(
@@ -53,6 +53,17 @@ async def test_what_is_trimmed_goes_in_its_order_and_says_why(
         ("history", "max_tokens"),
     ]
     assert shown["memo_window"]["memos"] == 0
+
+
+async def test_blank_messages_make_no_history_too_long(api: httpx.AsyncClient) -> None:
+    history = {"keep_messages": 4, "grow_messages": 4, "max_messages": 10, "edges": "every_message"}
+    await put(api, settings={"history": history})
+    await append(api, [*(said(n, content=" \n") for n in range(1, 4)), *talk(4, 12)])
+    ok(await api.post("/v1/chats/c/memos", json={"text": "They once drove to the sea."}), 201)
+    whole = await context(api)
+    shown = await context(api, max_tokens=whole["tokens"] - 1)
+    assert [one["name"] for one in shown["omitted"] if one["why"] == "max_tokens"] == ["memos 1–5"]
+    assert shown["history"]["messages"] == whole["history"]["messages"] == 9
 
 
 async def test_the_chats_own_limit_counts_where_none_is_asked_for(api: httpx.AsyncClient) -> None:
