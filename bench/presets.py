@@ -1,6 +1,6 @@
 """The cost of the presets in short and long chats: contexts, appends, an early edit.
 
-    python -m bench.presets [--quick]
+    python -m bench.presets [--quick] [--presets memo agent …] [--sizes 200 1000 …]
 
 The service's own functions build each chat, message by message, with all background work of its preset, by the
 extractive summariser. A character writes into its diary after every eighth message, and a scene ends after every 24th.
@@ -102,12 +102,12 @@ class Row:
         return median(self.edits_ms)
 
 
-async def fill(data: Path, sizes: Sequence[int]) -> str:
+async def fill(data: Path, presets: Sequence[str], sizes: Sequence[int]) -> str:
     """Build a chat of each preset and size below `data`; return a key of the service."""
     async with Stack(data, serve=False, postgres_settings=_TELLING, say=say) as stack:
         async with superuser(stack) as connection:
             await statements.install(connection)
-        for preset in PRESETS:
+        for preset in presets:
             for size in sizes:
                 began_at = time.perf_counter()
                 await _tell(stack.urls.database_url, preset, size)
@@ -150,12 +150,14 @@ async def _write(database: Database, ref: ChatRef, preset: str, seq: int, clock:
             await set_break(db_session, ref, seq, now=clock())
 
 
-async def measure(data: Path, *, sizes: Sequence[int], runs: int, measure_s: float) -> list[Row]:
+async def measure(
+    data: Path, *, presets: Sequence[str], sizes: Sequence[int], runs: int, measure_s: float
+) -> list[Row]:
     """Measure on a separate stack below `data`; return the rows of the table."""
-    key = await fill(data, sizes)
-    rows = [Row(preset, size) for preset in PRESETS for size in sizes]
+    key = await fill(data, presets, sizes)
+    rows = [Row(preset, size) for preset in presets for size in sizes]
     async with running_load() as load, serving(data, IDLE) as stack, connected(stack) as connection:
-        for preset in PRESETS:
+        for preset in presets:
             of_preset = [row for row in rows if row.preset == preset]
             for _ in range(runs):
                 for row in of_preset:
@@ -216,14 +218,19 @@ def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench.presets", description="Measure the cost of the presets")
     parser.add_argument("--quick", action="store_true", help="one short run, of shorter chats")
-    quick = parser.parse_args().quick
+    parser.add_argument("--presets", nargs="+", choices=PRESETS, default=PRESETS, help="the presets; by default all")
+    parser.add_argument("--sizes", nargs="+", type=int, help="the lengths of the chats, in messages")
+    given = parser.parse_args()
+    if any(size < _EDITED or size % 2 for size in given.sizes or ()):
+        parser.error(f"--sizes: even numbers, at least {_EDITED}")
     with tempfile.TemporaryDirectory(prefix="bench-") as path:
         rows = asyncio.run(
             measure(
                 Path(path) / "data",
-                sizes=(200, 1_000) if quick else SIZES,
-                runs=1 if quick else 5,
-                measure_s=0.7 if quick else 2.0,
+                presets=given.presets,
+                sizes=given.sizes or ((200, 1_000) if given.quick else SIZES),
+                runs=1 if given.quick else 5,
+                measure_s=0.7 if given.quick else 2.0,
             )
         )
     print(write_table(rows))
