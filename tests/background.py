@@ -39,7 +39,9 @@ class CountedClock:
 
 
 @asynccontextmanager
-async def worker(database_url: str, clock: Clock, model: ScriptedModel, *, slots: int = 8) -> AsyncIterator[Dispatcher]:
+async def worker(
+    database_url: str, clock: Clock, model: ScriptedModel, *, slots: int = 8, save_s: float = 10.0
+) -> AsyncIterator[Dispatcher]:
     """A worker with a pool and a model's client of its own, as another process would have."""
     async with AsyncExitStack() as stack:
         url = sqlalchemy_url(database_url)
@@ -47,7 +49,7 @@ async def worker(database_url: str, clock: Clock, model: ScriptedModel, *, slots
         stack.push_async_callback(database.close)
         client = ModelClient(model.base_url, "scripted", timeout_s=LONG_S, concurrency=slots, max_attempts=1)
         stack.push_async_callback(client.aclose)
-        yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=slots, poll_s=LONG_S)
+        yield Dispatcher(JobContext(database, clock, client, save_s=save_s), LAYERS, slots=slots, poll_s=LONG_S)
 
 
 @asynccontextmanager

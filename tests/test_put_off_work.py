@@ -1,6 +1,7 @@
 """Work that could not be made because PostgreSQL was away or its chat was locked: it is due again, as it was."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import asyncpg
@@ -19,6 +20,15 @@ from tests.scripted_model import ScriptedModel
 from tests.talk import append, talk
 
 RETRIED_WITHIN_S = 8
+
+
+@pytest.fixture
+async def hasty_dispatcher(
+    database_url: str, clock: SteppedClock, model: ScriptedModel, nothing_due: None
+) -> AsyncIterator[Dispatcher]:
+    """A worker's loop that drops a draft which cannot be saved at once."""
+    async with worker(database_url, clock, model, save_s=0) as dispatcher:
+        yield dispatcher
 
 
 async def wait_s(database: Database, row: asyncpg.Record) -> float:
@@ -50,7 +60,7 @@ async def test_a_draft_is_saved_once_its_chat_is_free(
 @pytest.mark.parametrize(("due_for_s", "least_s", "most_s"), [(2, 0.5, 3), (3_600, 4, RETRIED_WITHIN_S)])
 async def test_a_locked_chat_costs_no_attempt(
     api: httpx.AsyncClient,
-    dispatcher: Dispatcher,
+    hasty_dispatcher: Dispatcher,
     database: Database,
     tenant: str,
     clock: SteppedClock,
@@ -62,7 +72,7 @@ async def test_a_locked_chat_costs_no_attempt(
     clock.step(due_for_s)
     await change(database, tenant, "work", f"attempts = {MAX_ATTEMPTS - 1}, error = 'the model was away'")
     async with locked_chat(database, tenant):
-        draining = asyncio.create_task(dispatcher.drain())
+        draining = asyncio.create_task(hasty_dispatcher.drain())
         await until(database, chat_key(tenant, "c"), f"attempts = {MAX_ATTEMPTS}")
         await until(database, chat_key(tenant, "c"), f"attempts = {MAX_ATTEMPTS - 1}")
         (row,) = await due_rows(database, tenant)
@@ -73,11 +83,11 @@ async def test_a_locked_chat_costs_no_attempt(
 
 
 async def test_the_loop_soon_retries_work_of_a_locked_chat(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, database: Database, tenant: str, clock: SteppedClock
+    api: httpx.AsyncClient, hasty_dispatcher: Dispatcher, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
     clock.step(2)
-    async with running(dispatcher):  # it polls every hour
+    async with running(hasty_dispatcher):  # it polls every hour
         async with asyncio.timeout(PATIENCE_S), locked_chat(database, tenant):
             await until(database, chat_key(tenant, "c"), "attempts = 1")
             await until(database, chat_key(tenant, "c"), "attempts = 0")
@@ -100,7 +110,7 @@ async def test_an_outage_of_postgresql_costs_no_attempt(
     await change(database, tenant, "work", f"attempts = {MAX_ATTEMPTS - 1}")
     proxy = FreezingProxy(database_url, short_path)
     counted = CountedClock(clock)
-    async with worker(proxy.url, counted, model, slots=2) as dispatcher:
+    async with worker(proxy.url, counted, model, slots=2, save_s=0) as dispatcher:
         gate = model.hold(1)
         async with proxy:
             draining = asyncio.create_task(dispatcher.drain())

@@ -61,6 +61,8 @@ class JobContext:
         layer_models: The models of single layers, by the layer's name; other layers use `model`.
         prompts: Prompts that replace built-in ones, by name.
         embedder: The model that turns texts into vectors; None if none is configured.
+        save_s: The time after which a draft that cannot be saved is dropped, in seconds. A try that began before that
+            goes on.
 
     """
 
@@ -70,6 +72,7 @@ class JobContext:
     prompts: Mapping[str, PromptTemplate] = field(default_factory=dict)
     layer_models: Mapping[str, LanguageModel] = field(default_factory=dict)
     embedder: TextEmbedder | None = None
+    save_s: float = 10.0
 
     def prompt(self, built_in: PromptTemplate) -> PromptTemplate:
         """Return the prompt that replaces `built_in`, or `built_in` itself if there is none."""

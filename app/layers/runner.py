@@ -33,9 +33,6 @@ log = logging.getLogger(__name__)
 
 KILLED = ModelError("no worker survived making it", transient=False)
 
-SAVE_S = 10.0
-"""The time after which a draft that cannot be saved is dropped, in seconds. A try that began before goes on."""
-
 PAUSE_S = 1.0
 """Seconds between two tries to save a draft."""
 
@@ -77,7 +74,7 @@ async def _make(ctx: JobContext, job: Job[Any, Any], claimed: Claimed) -> None:
         source = await job.read(ctx, db_session, claimed)
     draft = None if source is None else await job.draft(ctx, claimed, source)
     loop = asyncio.get_running_loop()
-    until_s = loop.time() + SAVE_S
+    until_s = loop.time() + ctx.save_s
     while True:
         try:
             await _save(ctx, job, claimed, source, draft)
