@@ -110,6 +110,7 @@ class Dispatcher:
         self._last_poll_at: datetime | None = None
         self._clock_checked_s = -math.inf
         self._renewed_s = -math.inf
+        self._renewed_at: datetime | None = None
         self._put_off_until_s = -math.inf  # on the clock of the event loop
 
     def wake(self) -> None:
@@ -184,8 +185,8 @@ class Dispatcher:
         free = self._slots - len(self._running)
         if free <= 0:
             return self._poll_s
-        if self._running and time.monotonic() > self._renewed_s + 2 * work_queue.RENEW_S:
-            await self._renew_once()  # this process stood still, and would claim its own running items again
+        if self._running and self._stood_still():
+            await self._renew_once()  # otherwise it would claim its own running items again
         now = self._ctx.clock()
         await self._hasten(now)
         async with self._ctx.database.unit_of_work() as db_session:
@@ -310,10 +311,21 @@ class Dispatcher:
                 await self._renew_once()
 
     async def _renew_once(self) -> None:
+        now_s, now = time.monotonic(), self._ctx.clock()
         if claims := list(self._running.values()):
             async with self._ctx.database.unit_of_work() as db_session:
                 await work_queue.renew(db_session, claims)
-        self._renewed_s = time.monotonic()
+        self._renewed_s, self._renewed_at = now_s, now
+
+    def _stood_still(self) -> bool:
+        """Return whether the leases were not renewed for so long that this process must have stood still.
+
+        The monotonic clock stops with a machine that is suspended; the other one can be set back.
+        """
+        late_s = 2 * work_queue.RENEW_S
+        if self._renewed_at is None or time.monotonic() > self._renewed_s + late_s:
+            return True
+        return (self._ctx.clock() - self._renewed_at).total_seconds() > late_s
 
     async def _keep_reporting(self) -> None:
         """Report that this worker runs, until cancelled; then delete the worker's row."""

@@ -368,13 +368,16 @@ async def test_a_worker_that_stood_still_keeps_its_own_items(
     model: ScriptedModel,
     nothing_due: None,
 ) -> None:
+    """Its machine was suspended, so only the clock of the day shows how long ago it renewed its leases."""
     await append(api, talk(1, 8))
     clock.step(2)
     gate = model.hold(1)
     async with worker(database_url, clock, model) as dispatcher:
         await dispatcher._poll()  # not in its loop, which would renew the lease
         await gate.reached()
+        await dispatcher._renew_once()
         await change(database, tenant, "work", "leased_until = clock_timestamp() - interval '1 hour'")
+        clock.step(60)
         await dispatcher._poll()
         gate.release()
         await dispatcher.drain()
