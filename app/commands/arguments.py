@@ -44,7 +44,7 @@ def name_chat(tenant: str, chat_id: str) -> ChatRef:
     """Return the chat of a tenant. Raises SettingsError for an id that no chat can have."""
     if not re.fullmatch(CHAT_ID_PATTERN, chat_id):
         raise SettingsError(
-            f"{chat_id!r} is not a chat id; use 1 to 200 of the characters A-Z a-z 0-9 . _ : @ -, but not . or .."
+            f"{chat_id!r} is not a chat id; use 1 to 200 characters of A-Z a-z 0-9 . _ : @ -; not just . or .."
         )
     return ChatRef.of(Caller(tenant, frozenset()), chat_id)
 

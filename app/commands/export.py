@@ -19,6 +19,8 @@ from app.transfer.errors import InvalidFile
 from app.transfer.file_formats import FILE_FORMATS, FileFormat
 from app.transfer.vault_file import NAME, write_vault_folder
 
+_STANDARD_OUTPUT = 1
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the chat, the format and the file."""
@@ -38,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     url = find_database_url(options.data)
     if options.folder is not None:
         return _write_folder(url, ref, options.folder)
-    if options.output is None:
+    if options.output is None or _is_standard_output(options.output):
         try:
             asyncio.run(_export(url, ref, form, sys.stdout.buffer))
         except OSError as error:
@@ -67,6 +69,17 @@ def _write_output(url: str, ref: ChatRef, form: FileFormat, path: Path) -> None:
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+def _is_standard_output(path: Path) -> bool:
+    """Return whether a path leads to the file, pipe or device that standard output writes to, as `/dev/stdout` does.
+
+    Such a file is written to as it is open: what other commands wrote into it must stay.
+    """
+    try:
+        return os.path.samestat(path.stat(), os.fstat(_STANDARD_OUTPUT))
+    except OSError:
+        return False
 
 
 def _find_replaced(path: Path) -> Path | None:

@@ -70,6 +70,21 @@ async def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
     assert sorted(list_files()) == ["broken", "in.jsonl", "link", "named"]
 
 
+async def test_a_file_behind_standard_output_is_added_to(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(FILE)
+    assert await memobook("import", "in.jsonl", "--format", "jsonl", "--chat-id", "c") == 0
+    for mode in ("wb", "ab"):
+        with (tmp_path / "all.jsonl").open(mode) as file:
+            for _ in range(2):
+                process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-m", "app.cli", "export", "c", "--format", "jsonl", "--output", "/dev/stdout"),
+                    env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+                    stdout=file,
+                )
+                assert await process.wait() == 0
+    assert (tmp_path / "all.jsonl").read_bytes().splitlines()[1::2] == [FILE.splitlines()[1]] * 4
+
+
 async def test_an_imported_chat_gets_vectors(
     fresh_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +146,7 @@ async def test_a_pipe_that_does_not_work_is_named(tmp_path: Path, command: list[
     [
         (["export", "c", "--output", "c.jsonl"], "There is no chat 'c'."),
         (["export", "c", "--output", "."], "cannot write .: Is a directory"),
-        (["export", "a b"], "'a b' is not a chat id; use 1 to 200 of the characters A-Z a-z 0-9 . _ : @ -"),
+        (["export", "a b"], "'a b' is not a chat id; use 1 to 200 characters of A-Z a-z 0-9 . _ : @ -"),
         (["import", "none", "--chat-id", "c"], "cannot read none: No such file or directory"),
         (["import", "broken", "--chat-id", "c"], "line 1: not JSON at column 1: "),
     ],
