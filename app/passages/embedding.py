@@ -18,13 +18,14 @@ Key = TypeVar("Key", bound=Hashable)
 async def embed_texts(embedder: TextEmbedder, texts: Mapping[Key, str]) -> list[tuple[Key, int, str]]:
     """Return (key, number of the part, its vector as text) of all parts of texts; blank texts have none.
 
-    If the model refuses several texts, they are sent again in two halves. So only the texts that it refuses alone get
-    no vector. Raises ModelError if the model is unavailable, or if it also refuses a harmless text: then the fault is
-    not in the texts.
+    If the model refuses several texts, they are sent again in two halves. A text that is refused alone is sent once
+    more, because another server may answer the second time; only if that is refused, too, it gets no vector. Raises
+    ModelError if the model is unavailable, or if it also refuses a harmless text: then the fault is not in the texts.
     """
     made: list[tuple[Key, int, str]] = []
     waiting = [[(key, divide(text)) for key, text in texts.items() if text.strip()]]
-    refused = 0
+    refused: list[Key] = []
+    asked_again = set[Key]()
     while waiting:
         some = waiting.pop()
         parts = [(key, number, part) for key, of_text in some for number, part in enumerate(of_text)]
@@ -38,13 +39,18 @@ async def embed_texts(embedder: TextEmbedder, texts: Mapping[Key, str]) -> list[
             if len(some) > 1:
                 waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
                 continue
-            if refused == 0 and not made:
+            key = some[0][0]
+            if key in asked_again:
+                refused.append(key)
+                continue
+            if not asked_again and not made:
                 await embedder.embed([PROBE])
-            refused += 1
+            asked_again.add(key)
+            waiting.append(some)
         else:
             made += [
                 (key, number, format_halfvec(vector)) for (key, number, _), vector in zip(parts, vectors, strict=True)
             ]
     if refused:
-        log.warning("the embedding model refuses %d texts, which get no vectors", refused)
+        log.warning("the embedding model refuses %d texts, which get no vectors", len(refused))
     return made

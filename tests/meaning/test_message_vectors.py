@@ -11,7 +11,7 @@ from tests.book import due_rows
 from tests.facts.asking import begin
 from tests.meaning.asking import CHAT, count_vectors, find_best, mean, refuse_bombs, rest, search
 from tests.scripted_embeddings import ScriptedEmbeddings
-from tests.scripted_model import refuses
+from tests.scripted_model import Reply, Request, refuses
 from tests.search.finding import message
 from tests.talk import Json, add_swipe, append, context, cut_off, edit, ok, select_swipe, soft_delete
 
@@ -226,6 +226,29 @@ async def test_a_refused_message_keeps_no_other_from_its_vector(
     await append(api, rest(16, 16))
     await settle(dispatcher, clock)
     assert await count_vectors(database, tenant) == 15
+
+
+@pytest.mark.usefixtures("story")
+async def test_a_message_that_is_refused_only_once_gets_its_vector(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+    model: ScriptedEmbeddings,
+) -> None:
+    """As one of several servers behind an address refuses it, and the next one does not."""
+    alone: list[Request] = []
+
+    def refuse_once(request: Request) -> Reply:
+        alone.extend([request] if len(request["input"]) == 1 and "bomb" in request["input"][0] else [])
+        return mean(request) if len(alone) == 2 else refuse_bombs(request)
+
+    model.otherwise = refuse_once
+    await append(api, [*rest(8, 10), message(11, "A bomb."), *rest(12, 15)])
+    await settle(dispatcher, clock)
+    assert await count_vectors(database, tenant) == 15
+    assert len(alone) == 2
 
 
 @pytest.mark.usefixtures("story")
