@@ -152,9 +152,10 @@ def _make_tls() -> ssl.SSLContext:
 def _parse_url(base_url: str) -> httpx.URL:
     try:
         url = httpx.URL(base_url)
+        is_valid = url.scheme in ("http", "https") and bool(url.host)
     except (httpx.InvalidURL, ValueError):  # a ValueError for a host that is not valid IDNA
-        url = httpx.URL("")
-    if url.scheme not in ("http", "https") or not url.host:
+        is_valid = False
+    if not is_valid:
         raise ValueError("the model's base URL is not a valid http(s) URL")
     return url
 
