@@ -64,7 +64,7 @@ async def get_revision(db_session: DbSession, line: tuple[UUID, UUID]) -> int:
     return revision
 
 
-async def has_messages_behind_head(db_session: DbSession, chat_key: UUID) -> bool:
+async def has_messages_above_head(db_session: DbSession, chat_key: UUID) -> bool:
     """Return whether a line of a chat has messages after its `head_seq`."""
     return bool(await db_session.raw.fetchval(_BEHIND_HEAD, chat_key))
 

@@ -88,6 +88,7 @@ class _Restoring:
         self._ref = ref
         self._tables = {table.name: table for table in list_vault_tables()}
         self._columns = dict[str, frozenset[str]]()
+        self._has_user = False
         self._user_id: str | None = None
         self._of_user: UUID | None = None
         self._of_tenant: UUID | None = None
@@ -124,11 +125,11 @@ class _Restoring:
         found = await queries.find_current(self._db_session, self._ref.key)
         if found is None:
             raise InvalidVault(f"{STATE}: there is no chat in the vault.")
-        if await queries.has_messages_behind_head(self._db_session, self._ref.key):
-            raise InvalidVault(f"{STATE}: a message has a higher seq than its line.")
+        if await queries.has_messages_above_head(self._db_session, self._ref.key):
+            raise InvalidVault(f"{STATE}: a message is above its line's head_seq.")
         for key in self.wide_keys:
             if await queries.count_most_keys(self._db_session, key) > MAX_KEYS:
-                raise InvalidVault(f"{STATE}: the user or the tenant would know more than {MAX_KEYS:,} keys of a kind.")
+                raise InvalidVault(f"{STATE}: the user or the tenant would have over {MAX_KEYS:,} facts or blocks.")
         return found
 
     def _check_order(self, row: Row) -> None:
@@ -166,7 +167,7 @@ class _Restoring:
         if len(self.line_ids) >= MAX_LINES:
             raise _wrong(row, f"the chat has more than {MAX_LINES:,} lines")
         if (fields.get("line_status") == CURRENT) == bool(self.line_ids):
-            raise _wrong(row, "the first line, and no other, must be the current one")
+            raise _wrong(row, "line_status: must be current in the first line, and in no other")
         _check_fields(row)
         self.line_ids.add(line_id)
         if self._ref.only_chat:
@@ -181,8 +182,10 @@ class _Restoring:
         if self._ref.only_chat:
             raise Forbidden("A token that is limited to the chat cannot import what a user or a tenant knows.")
         statement_id = row.fields.get("statement_id")
-        if row.fields.get("scope") not in ("user", "tenant") or not isinstance(statement_id, str):
+        if row.fields.get("scope") not in ("user", "tenant"):
             raise _wrong(row, "scope: must be chat, user or tenant")
+        if not isinstance(statement_id, str):
+            raise _wrong(row, "statement_id: must be a UUID")
         if len(statement_ids) >= MAX_WIDE_STATEMENTS:
             raise _wrong(row, f"the chat taught more than {MAX_WIDE_STATEMENTS:,} statements of wider scopes")
         statement_ids.add(statement_id)
@@ -195,7 +198,8 @@ class _Restoring:
         text = given.decode()
         scopes: tuple[Any, ...] = (self._of_user, self._of_tenant) if table.has_scopes else ()
         if table.name == CHATS:
-            self._choose_user(batch[0])
+            if not self._has_user:
+                self._choose_user(batch[0])
             of_user = user_key(self._ref.tenant, self._user_id) if self._user_id else None
             scopes = (self._ref.tenant, self._ref.chat_id, self._user_id, of_user)
         columns = sorted(self._columns[table.name] - {"scope", "user_id"})
@@ -215,7 +219,8 @@ class _Restoring:
             raise _wrong(batch[0], f"from this row on, a value does not fit its column in {table.name}") from None
 
     def _choose_user(self, row: Row) -> None:
-        """Decide to which user the chat belongs, and into whose scopes its statements are written."""
+        """Decide by the current line whose chat it is, and into whose scopes its statements are written."""
+        self._has_user = True
         user_id, only_user = row.fields.get("user_id"), self._ref.only_user
         if not (user_id is None or (isinstance(user_id, str) and 1 <= len(user_id) <= 200)):
             raise _wrong(row, "user_id: must be a text of 1 to 200 characters, or null")
@@ -271,7 +276,7 @@ def _check_times(row: Row, names: Iterable[str]) -> None:
 async def _schedule(db_session: DbSession, line: tuple[UUID, UUID], layers: Sequence[Layer], *, now: datetime) -> None:
     """Let the layers schedule what is missing or stale, as when they are switched on.
 
-    Their changes of the head are not written, because the chat has not changed.
+    What they change in `head` is not written: the chat itself has not changed.
     """
     register_new(db_session, line, await queries.get_revision(db_session, line))
     head = await lock_line(db_session, *line)

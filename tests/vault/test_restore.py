@@ -83,10 +83,10 @@ _REFUSED: list[tuple[Edit, str]] = [
     (_replace('"role": "user"', '"role": "king"'), "violates ck_messages_role"),
     (_replace('"seq": 3', '"seq": 1'), "contains a row twice"),
     (_replace('"seq": 3', '"seq": "x"'), "a value does not fit its column in messages"),
-    (_replace('"seq": 3', '"seq": 99'), "a message has a higher seq than its line"),
+    (_replace('"seq": 3', '"seq": 99'), "a message is above its line's head_seq"),
     (_replace('"seq": 3', '"seq": null'), "lacks a required value|violates"),
     (_replace("lamp number 3.", "lamp \\u0000."), "a value does not fit its column in messages"),
-    (_replace('"line_status": "current"', '"line_status": "abandoned"'), "and no other, must be the current one"),
+    (_replace('"line_status": "current"', '"line_status": "abandoned"'), "line_status: must be current in the first"),
     (_replace('"head_seq"', '"tenant": "x", "head_seq"'), "chats has no column 'tenant'"),
     (_replace('"cursors": {', '"cursors": 5, "x": {'), "chats has no column 'x'"),
     (_set_time("sent_at", '"infinity"'), "sent_at: must be a time with its time zone"),
@@ -124,6 +124,33 @@ async def test_a_vault_with_an_error_is_refused_whole(
     assert "\n" not in str(refused.value)
     assert "lamp" not in str(refused.value)
     await _expect_nothing(connection, target)
+
+
+async def test_all_lines_belong_to_the_user_of_the_current_one(
+    api: httpx.AsyncClient, database: Database, connection: Connection, tenant: str
+) -> None:
+    """The first line is so long that the second one, which names another user, is inserted on its own."""
+    await _make(api)
+    ok(await api.put("/v1/chats/c/messages", json={"messages": [*talk(9, 9), *talk(1, 4)]}), 200)
+    files = files_of(await export(database, ref_of(tenant)))
+    first, second = _take_lines(files)
+    cast = ", ".join(f'{{"name": "Kai {n}", "persona": "{"a" * 100_000}"}}' for n in range(3))
+    long = first.replace('"characters": []', f'"characters": [{cast}]')
+    assert long != first
+    other = second.replace('"user_id": "mira"', '"user_id": "nell"')
+    assert other != second
+    state = files["state.json"].decode().replace(first, long).replace(second, other)
+    target = ref_of(tenant, "d")
+    await restore(database, zip_of({**files, "state.json": state.encode()}), target)
+    users = await connection.fetch("SELECT DISTINCT user_id, user_key FROM chats WHERE chat_key = $1", target.key)
+    assert [row["user_id"] for row in users] == ["mira"]
+    ok(await api.delete("/v1/users/mira"), 204)
+    await _expect_nothing(connection, target)
+
+
+def _take_lines(files: Files) -> list[str]:
+    """The rows of the chat's lines."""
+    return [line for line in files["state.json"].decode().split("\n") if '"line_status"' in line]
 
 
 async def test_a_connection_that_dies_leaves_nothing(
