@@ -25,7 +25,7 @@ from typing import Any, Self
 
 from tests.slowness import SLOWNESS
 
-PATIENCE_S = 10.0 * SLOWNESS
+PATIENCE_S = 60.0 * SLOWNESS
 """How long a test waits for a call before it fails."""
 
 Request = dict[str, Any]

@@ -13,7 +13,7 @@ from app.doctor.disk import judge_space
 from app.doctor.examine import Place, examine
 from app.doctor.finding import Finding
 from app.kit import workers
-from app.kit.clock import SteppedClock, system_clock
+from app.kit.clock import Clock, SteppedClock, system_clock
 from app.kit.settings import Settings
 from app.kit.usage import ModelCall, count_call
 from app.local.address import free_port
@@ -32,12 +32,17 @@ CHECKS = ["settings", "database", *OF_DATABASE, "redis", "worker", "embeddings",
 
 
 async def findings(
-    database_url: str | None, *, redis_url: str | None = None, is_public: bool = False, **settings: object
+    database_url: str | None,
+    *,
+    redis_url: str | None = None,
+    is_public: bool = False,
+    clock: Clock = system_clock,
+    **settings: object,
 ) -> dict[str, Finding]:
     """What the doctor says, by check."""
     chosen = Settings(database_url=database_url, redis_url=redis_url, _env_file=None, **settings)  # type: ignore[arg-type]
     place = Place(database_url and sqlalchemy_url(database_url), redis_url, data=None, is_public=is_public)
-    return {finding.check: finding for finding in await examine(chosen, place, system_clock)}
+    return {finding.check: finding for finding in await examine(chosen, place, clock)}
 
 
 @pytest.fixture
@@ -253,12 +258,13 @@ async def test_a_silent_worker_and_late_work_are_faults(
     async with client_of(app, None) as client:
         await append(client, talk(1, 8))
     await app.state.database.close()
-    await raw.execute("UPDATE work SET run_after = now() - interval '1 hour'")
-    late = (await findings(fresh_database_url))["worker"]
+    clock = SteppedClock(system_clock())
+    await raw.execute("UPDATE work SET run_after = $1", clock() - timedelta(hours=1))
+    late = (await findings(fresh_database_url, clock=clock))["worker"]
     assert late.state == "fault"
     assert "3600 seconds" in late.message
     await count_call(raw, ModelCall("default", "memos", system_clock(), False, 100, 0, 1))
-    over = await findings(fresh_database_url, tenant_monthly_tokens=1)
+    over = await findings(fresh_database_url, clock=clock, tenant_monthly_tokens=1)
     assert over["worker"] == late, "without a model, no limit holds work back"
     await raw.execute("UPDATE work SET failed_at = now()")
     failed = (await findings(fresh_database_url))["worker"]

@@ -211,7 +211,7 @@ async def test_no_more_calls_run_at_once_than_allowed(model: ScriptedModel) -> N
 
 async def test_waiting_for_a_slot_takes_nothing_from_the_time_limit(model: ScriptedModel) -> None:
     model.hold(calls=1)
-    async with client_of(model.base_url, concurrency=1, timeout_s=0.3) as client:
+    async with client_of(model.base_url, concurrency=1, timeout_s=1 * SLOWNESS) as client:
         first, second = await asyncio.gather(ask(client), ask(client), return_exceptions=True)
     assert isinstance(first, ModelError)
     assert isinstance(second, Completion)

@@ -43,6 +43,7 @@ async def add(connection: Connection, owner: Owner, count: int = 1, run_after: s
         owner.user_id,
         owner.tenant,
         count,
+        timeout=300,
     )
 
 

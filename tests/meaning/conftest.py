@@ -49,7 +49,7 @@ async def api(
             settle_s=SETTLE_S,
             embeddings_base_url=model.base_url,
             embeddings_model="scripted",
-            embeddings_query_timeout_s=min(2 * SLOWNESS, 10),
+            embeddings_query_timeout_s=2 if SLOWNESS == 1 else 10,
             _env_file=None,
         ),
         clock=clock,

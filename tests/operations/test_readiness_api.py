@@ -20,6 +20,7 @@ from app.main import create_app
 from tests.conftest import client_of
 from tests.proxies import FreezingProxy
 from tests.scripted_model import ScriptedModel
+from tests.slowness import SLOWNESS
 from tests.statements import watched
 from tests.talk import Json, append, ok, said, talk
 
@@ -60,7 +61,7 @@ async def readiness(client: httpx.AsyncClient, status: int) -> Json:
 async def test_a_frozen_database_is_down(fresh_database_url: str, clock: SteppedClock, short_path: Path) -> None:
     async with (
         FreezingProxy(fresh_database_url, short_path) as proxy,
-        service(clock, proxy.url, database_timeout_s=0.2) as client,
+        service(clock, proxy.url, database_timeout_s=1 * SLOWNESS) as client,
     ):
         await append(client, [said(1)])
         assert (await readiness(client, 200))["database"] == "ok"

@@ -104,7 +104,7 @@ class Stage:
                 embeddings_base_url=model.base_url,
                 embeddings_model=name,
                 embeddings_dimensions=model.dimension,
-                embeddings_query_timeout_s=min(2 * SLOWNESS, 10),
+                embeddings_query_timeout_s=2 if SLOWNESS == 1 else 10,
                 _env_file=None,
             )
             app = create_app(settings, clock=self.clock)

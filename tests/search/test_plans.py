@@ -102,7 +102,7 @@ async def test_with_the_index_a_search_reads_what_it_finds(
     clock.step(5)
     await dispatcher.drain()
     async with database.raw() as connection:
-        await connection.execute(OTHERS)
+        await connection.execute(OTHERS, timeout=300)
         for analysed in (False, True):
             if analysed:
                 await connection.execute("ANALYZE messages, passages, chats")

@@ -63,9 +63,9 @@ async def story(api: httpx.AsyncClient, database: Database, tenant: str) -> Asyn
         )
         for query in FILL:
             await connection.execute(query, chat_key(tenant, "c"), model_id)
-        await connection.execute(OTHERS)
+        await connection.execute(OTHERS, timeout=300)
         for query in FILL_OTHERS:
-            await connection.execute(query, model_id)
+            await connection.execute(query, model_id, timeout=300)
     yield
     async with database.raw() as connection:
         await connection.execute("TRUNCATE vectors, text_vectors, passages")

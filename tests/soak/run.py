@@ -15,7 +15,7 @@ from tests.soak.stack import Stack
 from tests.soak.talker import Talker
 
 TALKERS = 4
-NOTICE_S = 8.0
+NOTICE_S = 8.0 * SLOWNESS
 """How long `/readyz` may take to notice a fault."""
 
 BOUNDED_S = 5.0 * SLOWNESS

@@ -19,6 +19,7 @@ from app.kit.ids import chat_key
 from app.kit.settings import Settings
 from app.main import create_app
 from app.transfer.file_formats import FILE_FORMATS
+from tests.background import holding
 from tests.conftest import client_of
 from tests.slowness import ALLOCATOR
 from tests.talk import Json, append, get, ok, talk
@@ -195,8 +196,7 @@ async def test_a_killed_import_leaves_nothing(
     path.write_bytes(make_file(*talk(1, 600), {"role": "user", "content": "a", "swipes": ["a", "b"]}))
     command = ["import", str(path), "--format", "jsonl", "--tenant", tenant, "--chat-id", "c"]
     environment = {**ALLOCATOR, "PATH": os.environ["PATH"], "MEMOBOOK_DATABASE_URL": database_url}
-    async with database.unit_of_work() as db_session:
-        await db_session.raw.execute("LOCK TABLE swipes IN SHARE MODE")
+    async with holding(database_url, "LOCK TABLE swipes IN SHARE MODE"):
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "app.cli", *command, env=environment, cwd=Path(__file__).parents[2]
         )

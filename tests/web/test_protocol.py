@@ -278,7 +278,7 @@ async def test_a_body_that_does_not_arrive_in_time_is_refused() -> None:
 
 
 async def test_a_slow_service_is_not_a_slow_body() -> None:
-    async with serving(body_s=0.1, head_s=0.1) as served:
+    async with serving(body_s=0.1 * SLOWNESS, head_s=0.1 * SLOWNESS) as served:
         client = await served.connect()
         await client.send(post("/wait", f"Content-Length: {1024 * KIB}"))
         sending = asyncio.create_task(client.send(b"x" * 1024 * KIB))
