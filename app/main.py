@@ -74,7 +74,7 @@ _PROBLEMS: dict[int | str, dict[str, object]] = {
         413: "The body is larger than 8 MiB, or the imported file larger than `MEMOBOOK_MAX_IMPORT_BYTES`.",
         414: "The URL is longer than 16 KiB.",
         422: "The request is invalid; `errors` lists the invalid parts.",
-        429: "Too many requests, or too many requests of the chat or tenant wait. Retry after `Retry-After` seconds.",
+        429: "Too many requests, or too many of the chat or tenant are waiting. Retry after `Retry-After` seconds.",
         431: "The request has more than 100 headers, or more than 64 KiB of them.",
         503: "PostgreSQL is unavailable, or the chat stays locked (`chat_busy`). Retry after `Retry-After` seconds.",
     }.items()

@@ -25,7 +25,7 @@ _ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::in
 
 
 def _write_setting(name: str) -> str:
-    """Return SQL for a setting of blocks on the chat's row `c`. The schema's default holds in every preset."""
+    """Return SQL for a setting of blocks on the chat's row `c`. No preset changes the schema's default."""
     default = str(BlockSettings.model_fields[name].default).lower()
     return f"coalesce((c.settings #>> '{{{BlockSettings.section},{name}}}')::boolean, {default})"
 

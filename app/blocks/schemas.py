@@ -86,8 +86,8 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    The oldest operation on the block `facts` may be a `replace` of the origin `extractive` that is not stored: its
-    text consists of the most important memories as they are now.
+    The oldest item of the block `facts` may be no stored operation, but a `replace` of the origin `extractive` that
+    shows the most important memories as they are now.
     """
 
     id: UUID = Field(description="The id of the operation.")

@@ -158,7 +158,7 @@ class Counters(BaseModel):
 class WorkCounts(BaseModel):
     """The number of background work items of a chat."""
 
-    due: int = Field(description="Items that are waiting or in progress.")
+    due: int = Field(description="Items that are `due` or `running`.")
     failed: int = Field(description="Items that have failed for good.")
 
 

@@ -1,4 +1,4 @@
-"""SQL of consolidated ranges, and of those whose work is due."""
+"""SQL of consolidated ranges, and of ranges with work due."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -126,7 +126,7 @@ class RenderOptions:
         token_factor: The factor by which o200k counts are multiplied before they are compared with `max_tokens`.
         count: Returns the o200k tokens of a text.
         tables: The order of segments and the order of trimming.
-        cache: How long the provider should keep the prompt; it changes only breakpoints.
+        cache: How long the provider should keep the prompt; it changes no text.
 
     """
 

@@ -34,7 +34,7 @@ OWN = frozenset({"system", "character", "user", "instruction", "pinned", "histor
 TRIMS = ("recalled", "time", "diary", "memos", "summary", "recap", "facts", "blocks", "")
 """The segments that are trimmed to fit `max_tokens`, first to last; "" means the caller's own segments.
 
-The history is trimmed after these, and with `Parts.keeps_messages` also before them. All other segments are never
+The history is trimmed last; with `Parts.keeps_messages`, first and again last. All other segments are never
 trimmed.
 """
 

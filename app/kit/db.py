@@ -90,10 +90,10 @@ class Table(DeclarativeBase):
 
     The rows of a table whose primary key begins with (chat_key, line_id) or (owner_key, line_id) are copied with their
     line, which is one course of a chat. The table's `info["begins"]` is an SQL expression for the seq at which a row
-    begins. A column's `info["copied_as"]` is an SQL expression for its value in the copy, if that differs. A table that
-    only holds rows of whole chats, users and tenants can set `info["has_lines"]` to False; otherwise its `begins` is
-    `0`. If rows of such a table are useful only while a line of their chat has certain messages, `info["kept_if"]` is
-    an SQL condition for that: when a line is deleted, its chat's rows for which the condition is false are deleted.
+    begins. A column's `info["copied_as"]` is an SQL expression for its value in the copy, if that differs. A table
+    whose rows all belong to whole chats, users or tenants sets `info["has_lines"]` to False, or its `begins` to `0`.
+    If rows of such a table are useful only while a line of their chat has certain messages, `info["kept_if"]` is an
+    SQL condition for that: when a line is deleted, its chat's rows for which the condition is false are deleted.
     """
 
     metadata = MetaData(

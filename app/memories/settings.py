@@ -35,6 +35,6 @@ class MemorySettings(LearningSettings):
         ge=0,
         le=1,
         description="A learnt sentence that is more similar than this to a known memory becomes its new text, unless a "
-        "person wrote the present text, or the two have different names, such as “Ida” and “Eva”, or the same names in "
-        "different orders. Similarity is the share of three-letter groups that both have, from 0 to 1.",
+        "person wrote the present text, or the names in them differ, such as “Ida” and “Eva”, or come in different "
+        "orders. Similarity is the share of three-letter groups that both have, from 0 to 1.",
     )

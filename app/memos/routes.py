@@ -104,7 +104,7 @@ async def edit_memo(ref: WritingChat, memo_id: MemoId, patch: MemoPatch, db_sess
 
 @router.delete("/{memo_id}", status_code=204)
 async def delete_memo(ref: WritingChat, memo_id: MemoId, db_session: Db, clock: Now) -> None:
-    """Delete a memo. Regenerating it makes a new one of its messages; a memo that a person wrote is gone."""
+    """Delete a memo. Regenerating it makes a new one from its messages; one that covers none is gone."""
     await book.delete_memo(db_session, ref, memo_id, now=clock())
 
 
@@ -132,7 +132,7 @@ async def _changed(db_session: DbSession, ref: ChatRef, memo_id: UUID) -> dict[s
 
 
 def _attempts(memos: Sequence[tuple[Memo, WorkItem | None]]) -> list[int]:
-    """Return the attempts of the work items: a claim changes the answer, but not the chat's revision."""
+    """Return the work items' attempts: a new attempt changes the answer, but not the chat's revision."""
     return [work.attempts for _, work in memos if work is not None]
 
 

@@ -111,9 +111,9 @@ class Backfill(BaseModel):
 
 
 class BackfilledOut(BaseModel):
-    """The memos that a backfill has added to the book."""
+    """No memo was missing: the backfill added nothing."""
 
-    created: int = Field(description="How many memos were added; 0 if nothing was missing.")
+    created: int = Field(description="How many memos were added.")
     first_seq: int | None = Field(description="The seq of the first message that they cover; null if there are none.")
     last_seq: int | None = Field(
         description="The seq of the last message that they cover, inclusive; null if there are none."

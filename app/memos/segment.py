@@ -1,4 +1,4 @@
-"""Contributes memos to a context: those that are stored in the row of the line. Pure."""
+"""Contributes memos to a context: those that the line's row caches. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ EDGES = """
             SELECT coalesce(max(a.first_seq), 0) FROM memos a
             WHERE a.chat_key = c.chat_key AND a.line_id = c.line_id AND a.first_seq <= c.anchor_seq)
     )"""
-"""A scalar subquery: the seq after each batch, from the last batch on that begins at or before the anchor."""
+"""A scalar subquery: the seq after each batch, from the last one that begins at or before the anchor."""
 
 
 def contribute(view: View) -> Contributed:

@@ -275,8 +275,8 @@ class MessagePut(MessageIn):
 
     If the chat has the message, an optional field that is left out keeps its value, and null clears it, if the field
     may be null. The text has to be sent, as `content` or in `swipes`. Swipes that the message does not have yet are
-    added, and none is removed. A new text without `swipes` is an edit of the selected swipe. With `swipes`, the
-    new selected text replaces the stored swipe at the same index, if that text is not among the `swipes` that are sent.
+    added, and none is removed. A new text without `swipes` is an edit of the selected swipe. With `swipes`, the new
+    selected text replaces the stored swipe at the same index, unless the stored text is among the `swipes` sent.
     """
 
     swipes: Swipes = Field(

@@ -61,7 +61,7 @@ class NarrativeIn(RequestModel):
 
 
 class RegenerateNarrative(RequestModel):
-    """How to make the newest version of a summary or recap again."""
+    """How to make the newest fold of the summary again."""
 
     model_config = ConfigDict(
         extra="forbid",

@@ -39,8 +39,8 @@ class SceneSettings(LayerSettings):
         100,
         ge=10,
         le=1_000,
-        description="How many messages one search for breaks examines at most. In addition it reads up to 10 messages "
-        "as context that an earlier search has examined.",
+        description="How many messages one search for breaks examines at most. As context it also reads up to 10 "
+        "messages that an earlier search has examined.",
     )
     auto_hide: int | None = Field(
         2,

@@ -23,7 +23,7 @@ MAX_MESSAGES_LOOKED_UP = 10_000
 """The same for a person's search."""
 
 MAX_OF_EACH_CHAT = 150
-"""How many messages of the index are read of each chat in a search over a user's chats, those with the rarest words."""
+"""A search over a user's chats reads at most this many indexed messages of each chat: those with the rarest words."""
 
 MAX_MESSAGE_TOKENS = 2_000
 """Longer messages are not recalled."""
@@ -68,9 +68,9 @@ _TEXTS = """
     WHERE c.chat_key = $1 AND c.line_id = $2 AND (q.before_seq IS NULL OR d.last_seq < q.before_seq)
         AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND (d.source <> ALL ($7::text[]) OR {is_listed})"""
 
-# A text is in the list once, although the scope of a user is seen from each of the user's chats, and a memory by each
-# of a chat's characters. Without a character, all characters' texts count. The time of sending is read only if
-# the search is limited by it, because it costs a lookup for each text; `list_sources` reads it for the results.
+# A text is in the list once, although each of a user's chats sees the user's scope, and each character of a chat sees a
+# memory. Without a character, all characters' texts count. The time of sending is read only if the search is limited by
+# it, because it costs a lookup for each text; `list_sources` reads it for the results.
 _EVERYWHERE = """
     SELECT row_number() OVER () AS number, f.*, {lowered} AS lowered FROM (
         SELECT known.*, {similarity} FROM (SELECT DISTINCT ON (place) {places},

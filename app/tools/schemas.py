@@ -74,7 +74,7 @@ class CallOut(BaseModel):
     )
     status: Literal["open", "shown", "hidden", "dropped"] | None = Field(
         description="For a call that wrote something: `open` until its reply is appended, then `shown` while the reply "
-        "has the text that it had when it was bound, and `hidden` while the reply has another text, is deleted, or is "
+        "has the text that the call belongs to, and `hidden` while the reply has another text, is deleted, or is "
         "hidden by a person. `dropped` if the generation was discarded or the reply was cut off. Null for other calls."
     )
     effect: str = Field(

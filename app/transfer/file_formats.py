@@ -27,7 +27,7 @@ class FileFormat:
         name: Its name in requests and on the command line.
         media_type: The media type of a file.
         suffix: How the name of a file ends, with the dot.
-        write: Returns the file of a chat, on a line of it or on the current one, in parts. Raises ChatNotFound and
+        write: Returns a chat's file in parts, for the given line or the current one. Raises ChatNotFound and
             LineNotFound before the first part.
         read: Makes a chat from a seekable file, in one transaction. Raises InvalidFile, ChatTaken.
 
