@@ -15,7 +15,7 @@ from app.kit.db import DbSession
 from app.layers.derived import DerivedRow, rehash
 from app.narratives import service as narratives
 from app.narratives.chain import Link
-from app.narratives.service import Step
+from app.narratives.service import Line, Step
 from app.summary.next_fold import FOLD, NAME, SUMMARY, has_summary, reconcile_fold_work, schedule_fold
 
 
@@ -45,14 +45,14 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Delete or shorten the versions that cover removed messages; the messages left may have to be folded again.
 
-    A fold that a person asked for stays scheduled if the version that it builds on or replaces is left. If its messages
-    have changed, its worker starts over.
+    A fold that a person asked for stays scheduled if the version that it builds on or replaces is left, or if it is to
+    replace a kept text and a version with a kept text is left. If its messages have changed, its worker starts over.
     """
     head = event.head
     if not has_summary(head):
         return
     line = head.line
-    former = await _find_latest(db_session, head)
+    former = await _find_latest(db_session, event.former_line)
     await narratives.truncate(
         db_session,
         line,
@@ -61,24 +61,29 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
         begins_seq=event.from_seq - 1,
         former_line=event.former_line,
     )
-    if await _find_latest(db_session, head) == former and await _keep_wish(db_session, event):
+    latest = await _find_latest(db_session, line)
+    if await _keep_wish(db_session, event, latest, has_changed=latest != former):
         return
     await unschedule(db_session, head, NAME, [FOLD])
     await reconcile_fold_work(db_session, head, now=event.now, settle_s=event.settle_s)
 
 
-async def _find_latest(db_session: DbSession, head: Head) -> Link | None:
-    return (await narratives.read_chain(db_session, head.line, SUMMARY)).latest_valid()
+async def _find_latest(db_session: DbSession, line: Line) -> Link | None:
+    return (await narratives.read_chain(db_session, line, SUMMARY)).latest_valid()
 
 
-async def _keep_wish(db_session: DbSession, event: LineTruncated) -> bool:
+async def _keep_wish(db_session: DbSession, event: LineTruncated, latest: Link | None, *, has_changed: bool) -> bool:
     """Keep the wishes of a person for the scheduled fold; return whether there are any.
+
+    If the latest version has changed, only the wish to replace a kept text is kept, as long as there is one.
 
     The seq that a waiting cut needs (`until_seq`) is dropped: the cut is decided on again, because the history has
     changed.
     """
     work = await find_scheduled(db_session, event.head, NAME, FOLD)
     asked = (work.payload or {}) if work is not None and work.failed_at is None else {}
+    if has_changed and not (asked.get("replaces_kept") and latest is not None and latest.has_kept):
+        return False
     wish = {name: value for name, value in asked.items() if name != "until_seq"}
     if work is not None and wish and wish != asked:
         await schedule_fold(

@@ -310,6 +310,27 @@ async def test_what_was_folded_onto_a_replaced_text_stays_away(
         assert (found["kept_text"], numbers_in(found["text"])) == ("", numbers(1, found["last_seq"]))
 
 
+async def test_a_wish_to_replace_a_text_outlives_a_cut_off(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    """The newest of the folds that keep the text is cut off before the model is asked, here and in a fork."""
+    await put(api, settings=OWN_FOLDS)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "They met in Paris #777."}), 200)
+    for n in range(1, 34):
+        await append(api, talk(n, n))
+        await settle(dispatcher, clock)
+    newest = await get(api, "/summary")
+    assert (newest["kept_text"], newest["version"]) == ("They met in Paris #777.", 4)
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
+    async with while_the_model_is_asked(dispatcher, model):
+        ok(await api.post("/v1/chats/c/fork", json={"chat_id": "f", "at_seq": newest["last_seq"] - 2}), 201)
+        await cut_off(api, newest["last_seq"] - 1)
+    await settle(dispatcher, clock, RETRY_DELAYS_S[0] + 2)
+    for chat_id in "cf":
+        found = ok(await api.get(f"/v1/chats/{chat_id}/summary"), 200)
+        assert (found["kept_text"], numbers_in(found["text"])) == ("", numbers(1, found["last_seq"]))
+
+
 async def test_folds_onto_a_replaced_text_stay_away_once_it_is_made(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
