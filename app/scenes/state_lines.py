@@ -8,6 +8,7 @@ StateLine = tuple[int, str]
 
 _LABELLED = re.compile(r"([^:：\n]{1,60}?)\s*[:：]\s*(.*)")
 _DASH = "- "
+_MOST_WORDS_OF_NAME = 3
 
 
 def read_state(lines: Sequence[StateLine]) -> list[str]:
@@ -22,11 +23,14 @@ def join_states(states: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of states, the oldest first, as one state with the newest value of each label.
 
     The states are as `read_state` returns them. Their headings name groups, unless all have the same heading: the
-    labels below "Mira:" and below "Kai:" are not the same.
+    labels below "Mira:" and below "Kai:" are not the same. A longer heading than a name, such as "At the end of scene
+    2:", is left out, unless all have it.
     """
     placed = [[(depth_of(line), line) for line in state] for state in states]
-    has_one = len({_name_heading(lines) for lines in placed}) == 1
-    return newest_values([line for lines in placed for line in _name_groups(lines, keeps_heading=has_one)])
+    if len({_name_heading(lines) for lines in placed}) == 1:
+        return newest_values([line for lines in placed for line in _name_groups(lines)])
+    groups = [_name_groups(_without_long_heading(lines), keeps_heading=False) for lines in placed]
+    return newest_values([line for lines in groups for line in lines])
 
 
 def newest_values(lines: Sequence[str]) -> list[str]:
@@ -91,6 +95,15 @@ def _find_heading(lines: Sequence[StateLine], heads: Mapping[int, str]) -> int |
     least_deep = [at for at, (depth, _) in enumerate(lines) if depth == least_depth]
     headings = [at for at in least_deep if at in heads and not lines[at][1].startswith(_DASH)]
     return headings[0] if headings and len(least_deep) == 1 else None
+
+
+def _without_long_heading(lines: Sequence[StateLine]) -> Sequence[StateLine]:
+    """Return the lines without the heading of the whole state, if that has too many words for a name."""
+    heads = _find_heads(lines)
+    heading = _find_heading(lines, heads)
+    if heading is None or len(heads[heading].split()) <= _MOST_WORDS_OF_NAME:
+        return lines
+    return [*lines[:heading], *lines[heading + 1 :]]
 
 
 def _name_heading(lines: Sequence[StateLine]) -> str | None:

@@ -88,6 +88,22 @@ def test_the_heading_of_each_scenes_state_names_no_group() -> None:
     assert fold_quotes(states[0], states[1:], count_tokens=count_tokens) == states[1]
 
 
+@pytest.mark.parametrize(
+    "headings",
+    [
+        ["At the end of the scene:", None],
+        [None, "At the end of the scene:"],
+        ["At the end of scene 1:", "At the end of scene 2:"],
+    ],
+)
+def test_a_heading_that_only_some_scenes_have_names_no_group(headings: list[str | None]) -> None:
+    recap = ""
+    for heading, where in zip(headings, ("the pier", "the mill"), strict=True):
+        state = "\n".join([*([heading] if heading else []), f"- place: {where}"])
+        recap = fold_quotes(recap, [f"# State\n{state}"], count_tokens=count_tokens)
+    assert recap == "# State\n- place: the mill"
+
+
 @given(recaps=st.lists(st.tuples(LINES, LINES, LINES), max_size=8))
 def test_an_extractive_running_recap_quotes_within_its_limit(
     recaps: list[tuple[list[str], list[str], list[str]]],
