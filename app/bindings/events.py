@@ -23,6 +23,7 @@ class Bound(NamedTuple):
         sent_at: When the reply was sent.
         matches: Whether the reply has the bound text now, and is neither deleted nor hidden by a person. It is
             False if the call waited for the next alternative text, and a re-import added one without selecting it.
+        turn_seq: A seq in the turn of the reply, as the call was made (`rule.find_turn_seq`).
 
     """
 
@@ -31,6 +32,7 @@ class Bound(NamedTuple):
     at_seq: int
     sent_at: datetime
     matches: bool
+    turn_seq: int
 
 
 class Toggled(NamedTuple):
@@ -42,10 +44,18 @@ class Toggled(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """An open binding that was dropped, because its generation was discarded."""
+    """An open binding that was dropped, because its generation was discarded.
+
+    Attributes:
+        layer: The memory layer that stored what the tool wrote.
+        binding_id: The id of the binding.
+        turn_seq: A seq in the turn of the reply that did not come (`rule.find_turn_seq`).
+
+    """
 
     layer: str
     binding_id: UUID
+    turn_seq: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

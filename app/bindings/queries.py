@@ -9,7 +9,7 @@ import asyncpg
 from sqlalchemy import insert, select
 
 from app.bindings.models import Binding
-from app.bindings.rule import HASH_BYTES, TEXT_HASH, LogMessage, Open, Placement
+from app.bindings.rule import HASH_BYTES, TEXT_HASH, LogMessage, Open, Placement, find_turn_seq
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 
@@ -43,9 +43,16 @@ _KNOWN = """
         AND created_at >= $12 AND (matches OR is_open)
     ORDER BY created_at DESC LIMIT 1"""
 
-_OPEN = """
-    SELECT binding_id, layer, character, message_id, next_swipe, awaits_user, at_seq, asked_id FROM bindings
-    WHERE chat_key = $1 AND line_id = $2 AND is_open ORDER BY created_at, binding_id"""
+# The message `m` is the one that the call followed; for a call that awaits a swipe, the one whose swipe it awaits.
+_OPEN = f"""
+    SELECT b.binding_id, b.layer, b.character, b.message_id, b.next_swipe, b.awaits_user, b.at_seq, b.asked_id,
+        {_SPOKEN}
+    FROM bindings b LEFT JOIN LATERAL (
+        SELECT * FROM messages
+        WHERE chat_key = $1 AND line_id = $2 AND seq = CASE WHEN b.next_swipe THEN (
+            SELECT seq FROM messages WHERE chat_key = $1 AND line_id = $2 AND message_id = b.message_id
+        ) ELSE b.at_seq END {ONE_LOOKUP_EACH}) AS m ON true
+    WHERE b.chat_key = $1 AND b.line_id = $2 AND b.is_open ORDER BY b.created_at, b.binding_id"""  # noqa: S608
 
 _BIND = f"""
     UPDATE bindings b SET message_id = m.message_id, at_seq = m.seq, is_open = false,
@@ -179,7 +186,13 @@ async def insert_binding(db_session: DbSession, line: Line, values: Mapping[str,
 
 async def list_open(db_session: DbSession, line: Line) -> list[Open]:
     """Return the open bindings of a line, in the order of their calls."""
-    return [Open(*row) for row in await db_session.raw.fetch(_OPEN, *line)]
+    found = []
+    for row in await db_session.raw.fetch(_OPEN, *line):
+        of_binding, of_message = list(row)[:8], list(row)[8:]
+        message = LogMessage(*of_message) if row["seq"] is not None else None
+        turn_seq = find_turn_seq(message, message if row["next_swipe"] else None)
+        found.append(Open(*(*of_binding, turn_seq)))
+    return found
 
 
 async def bind(

@@ -76,7 +76,7 @@ class Placement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """An open binding."""
+    """An open binding; `turn_seq` is a seq in the turn of its reply, as `find_turn_seq` returns it."""
 
     binding_id: UUID
     layer: str
@@ -86,6 +86,7 @@ class Open:
     awaits_user: bool
     at_seq: int
     asked_id: str | None
+    turn_seq: int
 
 
 class Changed(Protocol):
@@ -124,6 +125,24 @@ def is_reply(message: Speaker, character: str) -> bool:
     if message.role != "assistant" or message.kind is not None or message.tool_calls:
         return False
     return not character or message.name is None or message.name == character
+
+
+def find_turn_seq(newest: LogMessage | None, named: LogMessage | None) -> int:
+    """Return a seq in the turn of a reply that is still to come, or the seq at which this turn begins.
+
+    The message that an open call follows is part of the turn of its reply, unless it is itself a finished reply: then
+    the awaited reply belongs to the next turn.
+
+    Args:
+        newest: The newest message when the tool was called; None if there was none.
+        named: The message whose next swipe is awaited; None if the call awaits a new message.
+
+    """
+    if named:
+        return named.seq
+    if newest is None:
+        return 0
+    return newest.seq + is_reply(newest, "")
 
 
 def place(newest: LogMessage | None, named: LogMessage | None, target: Target) -> Placement:

@@ -20,6 +20,7 @@ from app.bindings.rule import (
     Open,
     Placement,
     Target,
+    find_turn_seq,
     is_discarded,
     is_reply,
     place,
@@ -78,6 +79,7 @@ class Made(NamedTuple):
         is_retry: Whether an earlier call made it. Then there is nothing to write.
         is_open: Whether its reply is not stored yet.
         at_seq: The reply's seq; if the binding is open, the seq of the newest message.
+        turn_seq: If the binding is open, a seq in the turn of the reply (`rule.find_turn_seq`); otherwise as `at_seq`.
         matches: Whether contexts may contain at once what the layer writes.
         sent_at: When the reply was sent; if it is not stored yet, when the newest message was sent. None if there is no
             message, and for a retry.
@@ -88,6 +90,7 @@ class Made(NamedTuple):
     is_retry: bool
     is_open: bool
     at_seq: int
+    turn_seq: int
     matches: bool
     sent_at: datetime | None
 
@@ -95,11 +98,14 @@ class Made(NamedTuple):
 async def bind(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> Made:
     """Bind a call to its reply, or store that it is open. Raises Invalid for a target that cannot be a reply."""
     at = await _locate(db_session, head, call, now=now)
+    is_open, at_seq = at.placement.is_open, at.placement.at_seq
+    named = at.named.message if at.named else None
+    turn_seq = find_turn_seq(at.asked, named) if is_open else at_seq
     if at.known is not None:
-        return Made(at.known, True, at.placement.is_open, at.placement.at_seq, at.matches, None)
-    after = at.named.message if at.named else at.asked
+        return Made(at.known, True, is_open, at_seq, turn_seq, at.matches, None)
+    after = named or at.asked
     sent_at = after.sent_at if after else None
-    made = Made(uuid7(), False, at.placement.is_open, at.placement.at_seq, at.matches, sent_at)
+    made = Made(uuid7(), False, is_open, at_seq, turn_seq, at.matches, sent_at)
     await queries.insert_binding(db_session, head.line, _values(call, at.placement, made, at.asked, now))
     _note_open(head, _count_open(head) + made.is_open)
     return made
@@ -149,7 +155,7 @@ async def discard(db_session: DbSession, ref: ChatRef, *, character: str | None,
         return 0
     await queries.drop(db_session, head.line, [one.binding_id for one in dropped])
     _note_open(head, len(waiting) - len(dropped))
-    gone = [Dropped(one.layer, one.binding_id) for one in dropped]
+    gone = [Dropped(one.layer, one.binding_id, one.turn_seq) for one in dropped]
     defer(db_session, BindingsChanged(head=head, now=now, settle_s=db_session.settle_s, dropped=gone))
     return len(dropped)
 
@@ -184,7 +190,7 @@ async def on_texts(db_session: DbSession, event: TextsAdded) -> BindingsChanged 
         return None
     waiting = await queries.list_open(db_session, head.line)
     found = resolve_texts(waiting, event.texts)
-    return await _finish(db_session, event, found, left=len(waiting) - len(found))
+    return await _finish(db_session, event, waiting, found, left=len(waiting) - len(found))
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> BindingsChanged | None:
@@ -261,19 +267,23 @@ async def _resolve(
     if answered:
         record(db_session, head.line, *(one.layer for one in answered), in_context=False)
         await queries.await_reply(db_session, head.line, [one.binding_id for one in answered])
-    return await _finish(db_session, event, found, dropped, toggled, left=len(waits))
+    return await _finish(db_session, event, waiting, found, dropped, toggled, left=len(waits))
 
 
 async def _finish(
     db_session: DbSession,
     event: LineEvent,
+    waiting: Sequence[Open],
     found: Sequence[tuple[UUID, str, str | None]],
     dropped: Sequence[Open] = (),
     toggled: Sequence[Toggled] = (),
     *,
     left: int,
 ) -> BindingsChanged | None:
-    """Write the outcomes of open calls; `left` is how many calls stay open. `found` is as in `queries.bind`."""
+    """Write the outcomes of open calls; `left` is how many calls stay open.
+
+    `found` is as in `queries.bind`, with bindings of `waiting`.
+    """
     _note_open(event.head, left)
     if not found and not dropped and not toggled:
         return None
@@ -281,9 +291,10 @@ async def _finish(
     if dropped:
         await queries.drop(db_session, event.head.line, [one.binding_id for one in dropped])
     order = {binding_id: index for index, (binding_id, *_) in enumerate(found)}
-    bound = [Bound(row[0], row[1], *list(row)[2:]) for row in rows]
+    turn_seqs = {one.binding_id: one.turn_seq for one in waiting}
+    bound = [Bound._make((*row, turn_seqs[row["binding_id"]])) for row in rows]
     bound.sort(key=lambda one: order[one.binding_id])
-    gone = [Dropped(one.layer, one.binding_id) for one in dropped]
+    gone = [Dropped(one.layer, one.binding_id, one.turn_seq) for one in dropped]
     return _changed(event, bound=bound, toggled=toggled, dropped=gone)
 
 

@@ -193,7 +193,7 @@ async def save_memory(
     if made.is_retry:
         return made
     if made.is_open:
-        await put_off(db_session, head, name, made.at_seq, now=now)
+        await put_off(db_session, head, name, made.turn_seq, now=now)
     else:
         await take_over(db_session, head, name, made.at_seq)
     values = {"identity": words, "hidden": not made.matches}

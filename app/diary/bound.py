@@ -55,16 +55,16 @@ async def describe_writes(db_session: DbSession, line: Line, entry_ids: Sequence
 
 
 async def take_over(
-    db_session: DbSession, head: Head, character: str, at_seq: int, *, called_seq: int | None = None
+    db_session: DbSession, head: Head, character: str, at_seq: int, *, turn_seq: int | None = None
 ) -> None:
     """Let an entry that the character writes itself replace the service's entry about the turns that include `at_seq`.
 
-    The turns that an entry of the service is about are called a period. The reply, or the message that makes the call
-    (at `called_seq`, if the call came before the reply), may have been the last one of the period, so the service's
-    entry can already be scheduled. A new period begins after the reply. If the chat has other active characters, the
-    period goes on, because their entries about it are still due.
+    The turns that an entry of the service is about are called a period. The reply, or a message with tool calls before
+    it (from `turn_seq` on, if the call came before the reply), may have been the last one of the period, so the
+    service's entry can already be scheduled. A new period begins after the reply. If the chat has other active
+    characters, the period goes on, because their entries about it are still due.
     """
-    first_seq = at_seq if called_seq is None else min(called_seq, at_seq)
+    first_seq = at_seq if turn_seq is None else min(turn_seq, at_seq)
     unwritten = await _list_unwritten(db_session, head, character, first_seq, at_seq)
     await unschedule(db_session, head, NAME, [item.key for item in unwritten])
     cast = (await queries.read_cast(db_session, head.line)).characters
@@ -72,13 +72,13 @@ async def take_over(
         begin_period(head, at_seq)
 
 
-async def put_off(db_session: DbSession, head: Head, character: str, at_seq: int, *, now: datetime) -> None:
-    """Let the service's entry about the turns that include `at_seq` wait for the reply of an open call.
+async def put_off(db_session: DbSession, head: Head, character: str, turn_seq: int, *, now: datetime) -> None:
+    """Let the service's entry about the turns that include `turn_seq` wait for the reply of an open call.
 
     It is not cancelled yet, because the reply may still be discarded. It is cancelled when the reply arrives
     (`take_over`), and due again when the call is dropped.
     """
-    unwritten = await _list_unwritten(db_session, head, character, at_seq, at_seq)
+    unwritten = await _list_unwritten(db_session, head, character, turn_seq, turn_seq)
     if unwritten:
         # An item that is scheduled already cannot wait for so long, so it is replaced.
         await unschedule(db_session, head, NAME, [item.key for item in unwritten])
@@ -88,8 +88,11 @@ async def put_off(db_session: DbSession, head: Head, character: str, at_seq: int
 async def _drop(db_session: DbSession, event: BindingsChanged) -> None:
     """Delete the entries of the calls that were dropped; the service's entries that waited for the replies are due."""
     head = event.head
-    for row in await change_queries.drop_open(db_session, head.line, [one.binding_id for one in event.dropped]):
-        unwritten = await _list_unwritten(db_session, head, row["character"], row["at_seq"], row["at_seq"])
+    gone = await change_queries.drop_open(db_session, head.line, [one.binding_id for one in event.dropped])
+    for one in event.dropped:
+        if one.binding_id not in gone:
+            continue
+        unwritten = await _list_unwritten(db_session, head, gone[one.binding_id], one.turn_seq, one.turn_seq)
         if unwritten:
             await schedule(db_session, head, NAME, unwritten, now=event.now, settle_s=event.settle_s)
 
@@ -98,8 +101,10 @@ async def _bind(db_session: DbSession, head: Head, bound: Sequence[Bound]) -> li
     """Place entries at the replies that have arrived; return the character, and the former and the new number."""
     rows = [(one.binding_id, one.at_seq, take_number(head), one.sent_at, not one.matches) for one in bound]
     found = await change_queries.bind(db_session, head.line, rows)
+    turn_seqs = {one.binding_id: one.turn_seq for one in bound}
     for row in found:
-        await take_over(db_session, head, row["character"], row["at_seq"], called_seq=row["former_seq"])
+        turn_seq = turn_seqs[row["entry_id"]]
+        await take_over(db_session, head, row["character"], row["at_seq"], turn_seq=turn_seq)
     return [(row["character"], (row["former_number"], row["number"])) for row in found]
 
 

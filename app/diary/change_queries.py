@@ -105,7 +105,7 @@ _RENAME_WORK = """
 _DEPENDS = "chat_key = $1 AND line_id = $2 AND origin = 'tool' AND NOT kept"
 
 _DROP_OPEN = f"""
-    DELETE FROM diary_entries WHERE {_DEPENDS} AND entry_id = ANY($3) RETURNING character, at_seq"""  # noqa: S608
+    DELETE FROM diary_entries WHERE {_DEPENDS} AND entry_id = ANY($3) RETURNING entry_id, character"""  # noqa: S608
 
 _BIND = """
     UPDATE diary_entries e SET at_seq = n.at_seq, number = n.number, dated_at = n.dated_at,
@@ -114,7 +114,7 @@ _BIND = """
         AS n (entry_id, at_seq, number, dated_at, hidden)
         JOIN diary_entries former ON former.chat_key = $1 AND former.line_id = $2 AND former.entry_id = n.entry_id
     WHERE e.chat_key = $1 AND e.line_id = $2 AND e.entry_id = n.entry_id AND e.origin = 'tool'
-    RETURNING e.character, e.number, e.at_seq, former.number AS former_number, former.at_seq AS former_seq"""
+    RETURNING e.entry_id, e.character, e.number, e.at_seq, former.number AS former_number"""
 
 _HIDE = f"""
     UPDATE diary_entries SET hidden = n.hidden FROM unnest($3::uuid[], $4::bool[]) AS n (entry_id, hidden)
@@ -223,12 +223,13 @@ async def copy_written(
     return {row["character"] for row in rows}
 
 
-async def drop_open(db_session: DbSession, line: Line, entry_ids: Sequence[UUID]) -> list[asyncpg.Record]:
+async def drop_open(db_session: DbSession, line: Line, entry_ids: Sequence[UUID]) -> dict[UUID, str]:
     """Delete entries whose reply never came, except those that a person edited or keeps.
 
-    Return (character, at_seq) of each; `at_seq` is the newest seq when the tool was called.
+    Return the character of each by its id.
     """
-    return await db_session.raw.fetch(_DROP_OPEN, *line, list(entry_ids))
+    rows = await db_session.raw.fetch(_DROP_OPEN, *line, list(entry_ids))
+    return {row["entry_id"]: row["character"] for row in rows}
 
 
 async def bind(
@@ -237,8 +238,8 @@ async def bind(
     """Give entries the place of their reply; `rows` are (entry_id, at_seq, number, dated_at, hidden).
 
     Entries that a person edited stay as they are. One that a person keeps gets the place, too, because it depends on
-    the reply again if the person no longer keeps it; until then it is never hidden. Return (character, number,
-    at_seq, former_number, former_seq) of each; `former_seq` is the newest seq when the tool was called.
+    the reply again if the person no longer keeps it; until then it is never hidden. Return (entry_id, character,
+    number, at_seq, former_number) of each.
     """
     return await db_session.raw.fetch(_BIND, *line, *zip(*rows, strict=True))
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.bindings.rule import LogMessage, Open, Placement, Resolved, Target, hash_text, place, resolve
+from app.bindings.rule import LogMessage, Open, Placement, Resolved, Target, find_turn_seq, hash_text, place, resolve
 from app.kit.ids import uuid7
 
 NOON = datetime(2026, 4, 1, 12, tzinfo=UTC)
@@ -26,7 +26,7 @@ def newest(role: str = "assistant", *, seq: int = 4, calls: bool = False) -> Log
 
 
 def waiting(message_id: str | None = None, *, awaits_user: bool = False, next_swipe: bool = False) -> Open:
-    return Open(uuid7(), "diary", "Kai", message_id, next_swipe, awaits_user, 4, "m4")
+    return Open(uuid7(), "diary", "Kai", message_id, next_swipe, awaits_user, 4, "m4", 5)
 
 
 ASKED = Fresh("u", "user", name="Mira")
@@ -50,6 +50,14 @@ def test_a_named_message_counts_even_if_it_is_older() -> None:
     assert place(newest(), newest(seq=2), Target("m2")) == Placement("m2", 2, hash_text("Yes."))
     wanted = Placement("m2", 4, next_swipe=True, is_open=True)
     assert place(newest(), newest(seq=2), Target("m2", next_swipe=True)) == wanted
+
+
+def test_a_finished_reply_ends_the_turn_before_the_call() -> None:
+    for after in (newest("user"), newest("tool"), newest("narrator"), newest(calls=True)):
+        assert find_turn_seq(after, None) == 4
+    assert find_turn_seq(newest(), None) == 5
+    assert find_turn_seq(newest(), newest(seq=2)) == 2
+    assert find_turn_seq(None, None) == 0
 
 
 @pytest.mark.parametrize(("after", "awaits_user"), [(newest("user"), False), (newest(), True), (None, True)])
