@@ -185,18 +185,24 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     """Copy from the old line what characters or people wrote after `kept_seq`, to the messages' new seqs.
 
     A character's tool is not called again for messages that have only moved, so its entries move along with the replies
-    that they are bound to. An entry whose reply does not move is not copied. Entries of the service are written again.
+    that they are bound to, and are dated by them. An entry whose reply does not move is not copied. Entries of the
+    service are written again.
     """
     head = event.head
     if NAME not in head.cursors:
         return
     line = head.line
     written = await change_queries.list_written_after(db_session, (line[0], event.from_line_id), event.kept_seq)
-    if written:
-        places = await _list_places(db_session, event, written)
-        names = await change_queries.copy_written(db_session, line, event.from_line_id, places) if places else set()
-        for name in sorted(names):
-            await reconcile_fold_work(db_session, head, name, now=event.now, settle_s=0)
+    places = await _list_places(db_session, event, written)
+    if not places:
+        return
+    names = await change_queries.copy_written(db_session, line, event.from_line_id, places)
+    replies = await bindings.list_places(db_session, line, [entry_id for entry_id, *_ in places])
+    if replies:
+        about = [(entry_id, reply.at_seq) for entry_id, reply in replies.items()]
+        await change_queries.update_dates(db_session, line, about)
+    for name in sorted(names):
+        await reconcile_fold_work(db_session, head, name, now=event.now, settle_s=0)
 
 
 async def _list_places(

@@ -15,7 +15,7 @@ from tests.background import settle
 from tests.diary.diaries import KAI, MIRA, change, contents, discard, entries, keep_diary, prompt, save, write
 from tests.oracle.answers import echo
 from tests.scripted_model import ScriptedModel
-from tests.talk import append, context, cut_off, get, ok, put, said, soft_delete, talk
+from tests.talk import Json, append, context, cut_off, get, ok, put, said, soft_delete, talk
 
 
 async def keep_some(api: httpx.AsyncClient) -> None:
@@ -157,21 +157,25 @@ async def test_an_import_does_not_copy_an_edited_entry_twice(
     assert "Edited by a person." in await prompt(api)
 
 
+@pytest.mark.parametrize("inserted", [[], [said(4, id="between", role="narrator", content="It rained.")]])
 async def test_an_import_of_other_times_changes_the_dates(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock, inserted: list[Json]
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
     await append(api, [said(n, sent_at=f"2024-02-{n:02}T10:00:00Z") for n in range(1, 7)])
     model.script("Written by the service.")
     await settle(dispatcher, clock)
     await save(api, "By myself.")
+    await save(api, "To be kept.")
     await write(api, "By a person.")
-    (*_, by_person) = await entries(api)
+    (*_, kept, by_person) = await entries(api)
+    ok(await api.patch(f"/v1/chats/c/diary/{kept['id']}", json={"kept": True}), 200)
     wanted = [said(n, sent_at=f"2024-03-{n:02}T10:00:00Z") for n in range(1, 7)]
-    ok(await api.put("/v1/chats/c/messages", json={"messages": wanted}), 200)
+    ok(await api.put("/v1/chats/c/messages", json={"messages": [*wanted[:4], *inserted, *wanted[4:]]}), 200)
     assert [(entry["content"], entry["dated_at"], entry["stale"]) for entry in await entries(api)] == [
         ("Written by the service.", "2024-03-04T10:00:00Z", False),
         ("By myself.", "2024-03-06T10:00:00Z", False),
+        ("To be kept.", "2024-03-06T10:00:00Z", False),
         ("By a person.", by_person["dated_at"], False),
     ]
     shown = await prompt(api)
