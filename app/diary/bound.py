@@ -76,35 +76,53 @@ async def put_off(db_session: DbSession, head: Head, character: str, turn_seq: i
     """Let the service's entry about the turns that include `turn_seq` wait for the reply of an open call.
 
     It is not cancelled yet, because the reply may still be discarded. It is cancelled when the reply arrives
-    (`take_over`), and due again when the call is dropped.
+    (`take_over`), and due again when the call is dropped. Further calls do not prolong the wait.
     """
     unwritten = await _list_unwritten(db_session, head, character, turn_seq, turn_seq)
+    unwritten = await leave_out_waiting(db_session, head, unwritten, now=now)
     if unwritten:
         # An item that is scheduled already cannot wait for so long, so it is replaced.
         await unschedule(db_session, head, NAME, [item.key for item in unwritten])
         await schedule(db_session, head, NAME, unwritten, now=now, settle_s=REPLY_WAIT_S)
 
 
+async def leave_out_waiting(
+    db_session: DbSession, head: Head, unwritten: Sequence[NewWork], *, now: datetime
+) -> list[NewWork]:
+    """Return those of the service's unwritten entries that do not wait for the reply of an open call."""
+    if not unwritten:
+        return []
+    keys = [item.key for item in unwritten]
+    waiting = await change_queries.list_waiting(db_session, head.line, NAME, keys, now=now, wait_s=REPLY_WAIT_S)
+    return [item for item in unwritten if item.key not in waiting]
+
+
 async def _drop(db_session: DbSession, event: BindingsChanged) -> None:
-    """Delete the entries of the calls that were dropped; the service's entries that waited for the replies are due."""
-    head = event.head
-    gone = await change_queries.drop_open(db_session, head.line, [one.binding_id for one in event.dropped])
+    """Delete the entries of the calls that were dropped; the service's entries that waited for the replies are due.
+
+    Entries that a person edited or keeps are not deleted.
+    """
+    head, entry_ids = event.head, [one.binding_id for one in event.dropped]
+    characters = await change_queries.list_characters(db_session, head.line, entry_ids)
+    await change_queries.drop_open(db_session, head.line, entry_ids)
     for one in event.dropped:
-        if one.binding_id not in gone:
-            continue
-        unwritten = await _list_unwritten(db_session, head, gone[one.binding_id], one.turn_seq, one.turn_seq)
-        if unwritten:
-            await schedule(db_session, head, NAME, unwritten, now=event.now, settle_s=event.settle_s)
+        if (character := characters.get(one.binding_id)) is not None:
+            unwritten = await _list_unwritten(db_session, head, character, one.turn_seq, one.turn_seq)
+            if unwritten:
+                await schedule(db_session, head, NAME, unwritten, now=event.now, settle_s=event.settle_s)
 
 
 async def _bind(db_session: DbSession, head: Head, bound: Sequence[Bound]) -> list[tuple[str, Sequence[int]]]:
-    """Place entries at the replies that have arrived; return the character, and the former and the new number."""
+    """Place entries at the replies that have arrived; return the character, and the former and the new number.
+
+    An entry that a person edited keeps its place, but it replaces the service's entry like the others.
+    """
     rows = [(one.binding_id, one.at_seq, take_number(head), one.sent_at, not one.matches) for one in bound]
     found = await change_queries.bind(db_session, head.line, rows)
-    turn_seqs = {one.binding_id: one.turn_seq for one in bound}
-    for row in found:
-        turn_seq = turn_seqs[row["entry_id"]]
-        await take_over(db_session, head, row["character"], row["at_seq"], turn_seq=turn_seq)
+    characters = await change_queries.list_characters(db_session, head.line, [one.binding_id for one in bound])
+    for one in bound:
+        if (character := characters.get(one.binding_id)) is not None:
+            await take_over(db_session, head, character, one.at_seq, turn_seq=one.turn_seq)
     return [(row["character"], (row["former_number"], row["number"])) for row in found]
 
 

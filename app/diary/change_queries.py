@@ -66,6 +66,12 @@ _LIST_WRITING = """
     WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND starts_with(key, $4)
         AND (payload ->> 'last_seq')::int >= $5"""
 
+# An item that waits for its retry has an error. Any other item waits this long only if it was scheduled to.
+_WAITING = """
+    SELECT key FROM work
+    WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY($4) AND error IS NULL
+        AND run_after > $5 AND run_after < 'infinity' AND run_after >= first_due_at + make_interval(secs => $6)"""
+
 _WRITTEN_AFTER = """
     SELECT entry_id, at_seq, origin = 'tool' AND NOT kept AS depends FROM diary_entries
     WHERE chat_key = $1 AND line_id = $2 AND at_seq > $3 AND deleted_at IS NULL AND origin <> 'model'
@@ -105,7 +111,10 @@ _RENAME_WORK = """
 _DEPENDS = "chat_key = $1 AND line_id = $2 AND origin = 'tool' AND NOT kept"
 
 _DROP_OPEN = f"""
-    DELETE FROM diary_entries WHERE {_DEPENDS} AND entry_id = ANY($3) RETURNING entry_id, character"""  # noqa: S608
+    DELETE FROM diary_entries WHERE {_DEPENDS} AND entry_id = ANY($3)"""  # noqa: S608
+
+_CHARACTERS = """
+    SELECT entry_id, character FROM diary_entries WHERE chat_key = $1 AND line_id = $2 AND entry_id = ANY($3)"""
 
 _BIND = """
     UPDATE diary_entries e SET at_seq = n.at_seq, number = n.number, dated_at = n.dated_at,
@@ -114,7 +123,7 @@ _BIND = """
         AS n (entry_id, at_seq, number, dated_at, hidden)
         JOIN diary_entries former ON former.chat_key = $1 AND former.line_id = $2 AND former.entry_id = n.entry_id
     WHERE e.chat_key = $1 AND e.line_id = $2 AND e.entry_id = n.entry_id AND e.origin = 'tool'
-    RETURNING e.entry_id, e.character, e.number, e.at_seq, former.number AS former_number"""
+    RETURNING e.character, e.number, former.number AS former_number"""
 
 _HIDE = f"""
     UPDATE diary_entries SET hidden = n.hidden FROM unnest($3::uuid[], $4::bool[]) AS n (entry_id, hidden)
@@ -184,6 +193,14 @@ async def list_writing(
     return await db_session.raw.fetch(_LIST_WRITING, *line, layer, prefix, from_seq)
 
 
+async def list_waiting(
+    db_session: DbSession, line: Line, layer: str, keys: Sequence[str], *, now: datetime, wait_s: float
+) -> set[str]:
+    """Return those of `keys` whose work items were scheduled to wait for `wait_s`, have not failed and are not ripe."""
+    rows = await db_session.raw.fetch(_WAITING, *line, layer, list(keys), now, wait_s)
+    return {row["key"] for row in rows}
+
+
 async def name_entries(db_session: DbSession, line: Line, character: str) -> list[int]:
     """Move the entries of the unnamed diary to a character's diary, and return their numbers."""
     return [row["number"] for row in await db_session.raw.fetch(_NAME_ENTRIES, *line, character)]
@@ -223,13 +240,15 @@ async def copy_written(
     return {row["character"] for row in rows}
 
 
-async def drop_open(db_session: DbSession, line: Line, entry_ids: Sequence[UUID]) -> dict[UUID, str]:
-    """Delete entries whose reply never came, except those that a person edited or keeps.
-
-    Return the character of each by its id.
-    """
-    rows = await db_session.raw.fetch(_DROP_OPEN, *line, list(entry_ids))
+async def list_characters(db_session: DbSession, line: Line, entry_ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Return the characters of entries, by id, even of soft-deleted entries; ids without an entry are left out."""
+    rows = await db_session.raw.fetch(_CHARACTERS, *line, list(entry_ids))
     return {row["entry_id"]: row["character"] for row in rows}
+
+
+async def drop_open(db_session: DbSession, line: Line, entry_ids: Sequence[UUID]) -> None:
+    """Delete entries whose reply never came, except those that a person edited or keeps."""
+    await db_session.raw.execute(_DROP_OPEN, *line, list(entry_ids))
 
 
 async def bind(
@@ -238,8 +257,8 @@ async def bind(
     """Give entries the place of their reply; `rows` are (entry_id, at_seq, number, dated_at, hidden).
 
     Entries that a person edited stay as they are. One that a person keeps gets the place, too, because it depends on
-    the reply again if the person no longer keeps it; until then it is never hidden. Return (entry_id, character,
-    number, at_seq, former_number) of each.
+    the reply again if the person no longer keeps it; until then it is never hidden. Return (character, number,
+    former_number) of each.
     """
     return await db_session.raw.fetch(_BIND, *line, *zip(*rows, strict=True))
 

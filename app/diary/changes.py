@@ -23,6 +23,7 @@ from app.chats.head import Head
 from app.chats.ranges import is_any_inside
 from app.chats.scheduling import schedule, unschedule
 from app.diary import change_queries, queries
+from app.diary.bound import leave_out_waiting
 from app.diary.handlers import (
     ENTRY,
     NAME,
@@ -250,7 +251,10 @@ async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) ->
 
 
 async def _write_again(db_session: DbSession, event: MessagesChanged) -> None:
-    """Reschedule the unwritten entries about changed messages, including those that have failed for good."""
+    """Reschedule the unwritten entries about changed messages, including those that have failed for good.
+
+    An entry that waits for a reply keeps its time; it will be written from the changed messages.
+    """
     head, changed = event.head, event.changed_seqs
     if not changed:
         return
@@ -259,7 +263,7 @@ async def _write_again(db_session: DbSession, event: MessagesChanged) -> None:
         if is_any_inside(changed, row["first_seq"], row["last_seq"]):
             character = row["key"].removeprefix(f"{WRITE}{row['first_seq']}:")
             items.append(writing_work(character, row["first_seq"], row["last_seq"], row["number"]))
-    if items:
+    if items := await leave_out_waiting(db_session, head, items, now=event.now):
         await schedule(db_session, head, NAME, items, now=event.now, settle_s=event.settle_s)
 
 
