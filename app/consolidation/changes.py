@@ -20,18 +20,18 @@ from app.consolidation.settings import ConsolidationSettings
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork
 from app.layers.derived import DerivedRow, rehash, reschedule, schedule_unscheduled
-from app.layers.turns import count_turns
+from app.layers.turns import can_alter_turns, count_turns
 from app.messages.reads import list_not_deleted
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Schedule changed ranges; if messages of the open range were deleted or restored, count its turns again."""
+    """Schedule changed ranges; if a change of messages can alter the turns of the open range, count them again."""
     head = event.head
     cursor = head.cursors.get(NAME)
     if cursor is None:
         return
     filling = find_open(cursor)
-    turned = [after.seq for before, after in event.pairs if before.deleted != after.deleted]
+    turned = [after.seq for before, after in event.pairs if can_alter_turns(before, after)]
     if filling and turned and turned[-1] >= filling.first_seq:
         left = await list_not_deleted(db_session, *head.line, [(filling.first_seq, head.head_seq)])
         cursor["period"] = count_turns(filling.first_seq, left).to_json()

@@ -39,7 +39,7 @@ from app.diary.naming import adopt_nameless
 from app.diary.settings import DiarySettings
 from app.kit.db import DbSession
 from app.layers.derived import DerivedRow, Rehashed, rehash, reschedule, schedule_unscheduled
-from app.layers.turns import OpenPeriod, count_turns
+from app.layers.turns import OpenPeriod, can_alter_turns, can_end_turn, count_turns
 from app.messages.reads import list_not_deleted
 from app.narratives import service as narratives
 
@@ -98,11 +98,11 @@ async def _date_again(
 
 
 def find_first_turned(pairs: Sequence[Pair]) -> int | None:
-    """Return the seq of the first message that was deleted or restored, or None. Pure.
+    """Return the seq of the first message whose change can alter turns, or None. Pure.
 
     From this message on, periods may have another closing reply.
     """
-    return next((after.seq for before, after in pairs if before.deleted != after.deleted), None)
+    return next((after.seq for before, after in pairs if can_alter_turns(before, after)), None)
 
 
 def group_by_diary(changed: Sequence[Rehashed[Any]]) -> dict[str, list[int]]:
@@ -228,7 +228,9 @@ async def _list_places(
 
 
 async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) -> int | None:
-    """Reopen the last unwritten periods whose closing reply was deleted; return the first seq of the open period.
+    """Reopen the last unwritten periods that have lost their closing reply; return the first seq of the open period.
+
+    A period has lost it if the message was deleted, or is no reply any more because its role or kind has changed.
 
     The entries of these periods are cancelled. Returns None if no period is open. A reply is often deleted to be
     generated again; the new reply then closes the same period. If the period stayed closed, the user's message would be
@@ -239,7 +241,8 @@ async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) ->
         return None
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, from_seq)
     ends = sorted({(row["last_seq"], row["last_seq"]) for row in writing})
-    closed = {message.seq for message in await list_not_deleted(db_session, *line, ends)} if ends else set()
+    found = await list_not_deleted(db_session, *line, ends) if ends else []
+    closed = {message.seq for message in found if can_end_turn(message)}
     begins_seq, keys = OpenPeriod.from_json(period).first_seq, []
     for row in sorted(writing, key=lambda row: (row["last_seq"], row["first_seq"]), reverse=True):
         if row["last_seq"] not in closed and row["last_seq"] + 1 == begins_seq:

@@ -79,11 +79,16 @@ def can_alter_turns(before: Spoken, after: Spoken) -> bool:
     return (before.deleted, before.role, before.kind) != (after.deleted, after.role, after.kind)
 
 
+def can_end_turn(message: Spoken) -> bool:
+    """Return whether a message is a reply that is not deleted: it ends a turn if the user awaits a reply."""
+    return message.role == "assistant" and message.kind is None and not message.deleted
+
+
 def _take_up(filling: OpenPeriod, message: Spoken) -> OpenPeriod:
     if message.deleted:
         return filling
     if message.role == "user":
         return replace(filling, awaits_reply=True)
-    if message.role == "assistant" and message.kind is None and filling.awaits_reply:
+    if can_end_turn(message) and filling.awaits_reply:
         return replace(filling, turns=filling.turns + 1, awaits_reply=False)
     return filling

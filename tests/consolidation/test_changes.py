@@ -11,7 +11,7 @@ from tests.book import due_rows
 from tests.consolidation.learning import begin, fact, facts, learn_all, learns, memory, quoted, sentences, turn
 from tests.facts.asking import checkpoint, fork, restore, switch_to
 from tests.scripted_model import ScriptedModel
-from tests.talk import add_swipe, append, cut_off, edit, get, hide, said, select_swipe, soft_delete, talk
+from tests.talk import Json, add_swipe, append, cut_off, edit, get, hide, ok, said, select_swipe, soft_delete, talk
 
 FERRY = "Mira's brother Tomas works as a ferryman at the harbour."
 DOG = "Mira has a dog whose name is Brisk."
@@ -266,3 +266,17 @@ async def test_a_deleted_reply_and_its_new_one_are_read(
     await append(api, [said(5), said(6)])
     await learn_all(dispatcher, clock)
     assert await sentences(api) == {FERRY}
+
+
+@pytest.mark.parametrize("change", [{"kind": "thought"}, {"role": "narrator"}])
+async def test_what_is_no_reply_any_more_completes_no_turn(
+    api: httpx.AsyncClient, database: Database, tenant: str, change: Json
+) -> None:
+    await begin(api, turns=3)
+    await append(api, talk(1, 4))
+    ok(await api.put("/v1/chats/c/messages", json={"messages": [*talk(1, 3), said(4) | change]}), 200)
+    await append(api, talk(5, 6))
+    assert await due_rows(database, tenant, "consolidation") == []
+    await append(api, talk(7, 8))
+    (row,) = await due_rows(database, tenant, "consolidation")
+    assert (row["at_seq"], row["payload"]["last_seq"]) == (1, 8)

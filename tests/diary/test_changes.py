@@ -8,11 +8,13 @@ from app.layers.derived import DerivedRow, Rehashed
 from tests.chats.ranges import message
 
 
-def test_turns_are_recounted_from_the_first_change_of_presence() -> None:
+def test_turns_are_recounted_from_the_first_change_of_them() -> None:
     edited = (message(2), message(2, digest=b"new"))
     gone = (message(5), message(5, deleted=True))
     back = (message(4, deleted=True), message(4))
+    thought = (message(3), message(3, kind="thought"))
     assert find_first_turned([edited]) is None
+    assert find_first_turned([edited, thought, gone]) == 3
     assert find_first_turned([edited, gone]) == 5
     assert find_first_turned([back, gone]) == 4
 

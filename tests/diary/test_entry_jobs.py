@@ -779,6 +779,27 @@ async def test_turns_that_are_deleted_do_not_count(
     assert [entry["last_seq"] for entry in await entries(api)] == [6]
 
 
+@pytest.mark.parametrize("change", [{"kind": "thought"}, {"role": "narrator"}, {"role": "user"}])
+@pytest.mark.parametrize("every_turns", [2, 3])  # the changed reply is the last one of a period, or in the open one
+async def test_what_is_no_reply_any_more_completes_no_turn(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    model: ScriptedModel,
+    clock: SteppedClock,
+    every_turns: int,
+    change: Json,
+) -> None:
+    await keep_diary(api, auto_write_turns=every_turns)
+    model.otherwise = WRITTEN
+    await append(api, talk(1, 4))
+    ok(await api.put("/v1/chats/c/messages", json={"messages": [*talk(1, 3), said(4) | change]}), 200)
+    for n in range(3, every_turns + 2):
+        assert await settle(dispatcher, clock) == 0
+        await turns(api, n, n)
+    await settle(dispatcher, clock)
+    assert [(entry["first_seq"], entry["last_seq"]) for entry in await entries(api)] == [(1, 2 * every_turns + 2)]
+
+
 async def test_a_fork_writes_about_its_own_course(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
