@@ -86,8 +86,8 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    The oldest item of the block `facts` may be no stored operation, but a `replace` of the origin `extractive` that
-    shows the most important memories as they are now.
+    The oldest item of the block `facts` can be a `replace` that was never stored: its origin is `extractive`, and it
+    shows the most important memories of now.
     """
 
     id: UUID = Field(description="The id of the operation.")

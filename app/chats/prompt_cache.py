@@ -86,7 +86,7 @@ def find_new_share(history: HistorySettings) -> float:
 
 
 def choice_in_effect(settings: ChatSettings, pauses_s: Sequence[int]) -> CacheChoice:
-    """Return the chat's choice; with `auto`, the choice that would have cost least with its pauses."""
+    """Return the chat's choice; with `auto`, what `choose` returns for its pauses."""
     return choose(pauses_s, find_new_share(settings.history)) if settings.cache == "auto" else settings.cache
 
 

@@ -63,8 +63,8 @@ class ContextQuery(BaseModel):
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
         None,
         description="The text that recall searches for; by default the newest message, with earlier ones if it is "
-        "short. If the context exceeds `max_tokens`, the results are left out before any memory. Results for a "
-        "query that you send are kept longer: the time, the diary and the memos are left out before them.",
+        "short. If the context exceeds `max_tokens`, the results are left out before any memory. Results for a query "
+        "that you send are kept longer: `time`, the diary and the memos are left out first.",
     )
     recall: Literal["off", "auto"] | None = Field(
         None,

@@ -1,7 +1,7 @@
 """Renders a message as text that contains its speaker or its time, for formats without fields for these. Pure.
 
-A model imitates its earlier replies. If they began with a name, its next reply would too, so in formats with roles the
-name of a chat's sole character is left out before its messages. All other names are written: names before the user's
+A model imitates its earlier replies. If they began with a name, its next reply would too, so in formats with roles a
+sole character's name is left out, unless times are inline. All other names are written: names before the user's
 messages do not have this effect, and without them the model would not know who speaks.
 """
 

@@ -31,7 +31,7 @@ async def unit_of_work(request: Request) -> AsyncIterator[DbSession]:
 
 
 async def database(request: Request) -> Database:
-    """Return the application's database, for reads outside a transaction."""
+    """Return the application's database, for routes that do not use `Db`."""
     found: Database = request.app.state.database
     return found
 

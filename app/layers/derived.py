@@ -30,7 +30,7 @@ Of = TypeVar("Of")
 
 Origin = Literal["model", "extractive", "tool", "person"]
 ORIGIN = (
-    "The author of the current text: `model`, a model on behalf of the service; `extractive`, the service by quoting "
+    "The author of the text: `model`, a model on behalf of the service; `extractive`, the service by quoting "
     "sentences; `tool`, the model of the chat by calling a tool; `person`, a person."
 )
 IN_PROMPT = "Whether contexts of this line contain it, unless a small `max_tokens` trims it."

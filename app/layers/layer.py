@@ -136,8 +136,8 @@ class Layer:
         on_rename: A character has a new name: store it wherever the layer stores the name, except in `filters`.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
-        on_line_replaced: (db_session, event, now=) → another line of the chat became the current one: raise the
-            revisions of the users or tenants in whose other chats contexts contain rows of the layer.
+        on_line_replaced: (db_session, event, now=) → another line of the chat became the current one: schedule its
+            work, or raise the revisions of users or tenants whose other chats show the layer.
         on_texts_changed: (db_session, head, now=) → texts of other layers may have changed (`documents`): schedule what
             is derived from them.
         on_fork: (db_session, event, now=) → the chat was forked, and the rows of its line are copied: copy or schedule
@@ -148,8 +148,8 @@ class Layer:
             after the `on_append` of all layers.
         covered_through: (db_session, head, from_seq, until_seq) → the last seq up to which the layer covers everything
             from `from_seq` on; None if no cut has to wait for the layer. `until_seq` is the last seq before the cut's
-            target. A text that ends exactly at `until_seq` counts; one that ends later may be ignored, as the summary
-            does. The cut is possible if the result is `until_seq` or more.
+            target. A text that ends exactly at `until_seq` counts; a later end need not count (the summary ignores it).
+            The cut is possible if the result is `until_seq` or more.
         request_coverage: (db_session, head, until_seq, now=) → schedule the missing coverage up to `until_seq`
             (inclusive), for which a cut waits; return False if it cannot be made.
         list_coverage: (db_session, chat_key, line_id, first_seq, last_seq) → the coverage of messages of the range.
@@ -170,25 +170,24 @@ class Layer:
         document_kinds: The kinds of these texts: the part of their sources before the colon.
         documents_change_with: Which changes of the line (`app/chats/revision.py`) may change the texts of the current
             line, by name. Set it only if these texts depend on nothing but the line, the character, what is known of
-            the user and the tenant, and the time, with which they may change only slowly. Recall then remembers the
-            texts in the process for at most an hour, or until the revision of one of these changes, of the user or of
-            the tenant rises.
+            the user and the tenant, and, only slowly, the time. Recall then remembers the texts in the process for at
+            most an hour, or until a revision rises: that of such a change, of the user or of the tenant.
         erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct data about it that is
             not in rows under its key; those rows are already deleted.
         refresh_cache: (db_session, head) → update the layer's data on the line's row.
         segments: The segments it contributes to.
         context_query: A scalar subquery on the line's row `c`, included in the one statement of a context, for data
             that cannot be stored on the row; its value is `View.queried`. `b.seq` is `View.before_seq`, or NULL.
-        current_query: The subquery for contexts of the current line that are not before a message, if another one is
-            faster than `context_query` there; its value has to lead to the same contribution.
+        current_query: The subquery for contexts of the current line without the option `before`, if another is faster
+            than `context_query` there; its value has to lead to the same contribution.
         own_query: The query that replaces `context_query` for a caller who sees only the chat itself; needed only if
             `context_query` selects wider scopes without `OWNERS_OF_CHAT` (`app/knowledge/liveness.py`).
         queried_if: An SQL condition on `c`, cheaper than the query, that is true if `current_query` may find something.
             If it is not true, contexts of the current line skip the query, and `View.queried` is None.
         changes_with: Which changes of the line (`app/chats/revision.py`) may change what `current_query` finds, by
             name. Set it only together with `queried_if`, and only if the result depends on nothing but the line, its
-            user and its tenant. The result is then remembered in the process until the revision of one of these
-            changes, of the user or of the tenant rises.
+            user and its tenant. The process then remembers the result until a revision rises: that of such a change, of
+            the user or of the tenant.
         contribute: (view) → the layer's contribution to a context. Pure.
 
     """

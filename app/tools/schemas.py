@@ -24,7 +24,7 @@ class CallQuery(BaseModel):
     )
     message_id: MessageId | None = Field(
         None,
-        description="The id of the assistant message that the call belongs to; it may not be appended yet. By default, "
+        description="The id of the assistant message that the call belongs to; it can be appended later. By default, "
         "the call belongs to the newest message if that is a reply of any character, else to the next reply of the "
         "character that calls.",
     )

@@ -135,7 +135,7 @@ async def import_chat(
     The chat is made as a whole or not at all. Its messages keep their ids, times and swipes, and whether they are
     pinned, hidden or excluded; a message without an id gets one that is made from its line number in the file. Fields
     that the service does not know are stored for an export. A vault restores the whole chat, with its lines (branches)
-    and its memory. It also restores what the chat taught all chats of its user or of the tenant; with a
+    and its memory. It also restores what was learnt in the chat for its user or the tenant; with a
     token that is limited to a user, nothing is restored for the tenant.
     """
     ref = ChatRef.of(caller, chat_id)

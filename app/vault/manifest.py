@@ -1,4 +1,4 @@
-"""The form of `marks.json`: the items of a vault's pages as they were exported, by their marks. Pure.
+"""The form of `marks.json`: the mark of each item of a vault, and its hashes at the export. Pure.
 
 With it, `reindex` distinguishes what a person changed on the pages from what was changed in the chat since.
 """
