@@ -121,8 +121,7 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Range, Draft]) -> boo
 
 async def _save(db_session: DbSession, made: Made[_Range, Draft]) -> None:
     """Store what was learnt, and record that the range is read."""
-    head, source, draft = made.head, made.source.source, made.draft
-    due = made.source.due.dated_by(made.now)
+    head, due, source, draft = made.head, made.source.due, made.source.source, made.draft
     values = {
         "first_seq": due.first_seq,
         "last_seq": due.last_seq,

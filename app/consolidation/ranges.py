@@ -18,9 +18,6 @@ MOST_MESSAGES = 40
 FORCED_MARGIN_MESSAGES = 8
 """The open range ends this many messages before a forced cut, which does not wait for memories."""
 
-MOST_AHEAD = timedelta(days=2)
-"""A date further in the future than this comes from a clock that was wrong, and is not kept."""
-
 RANGE = "range:"
 """The prefix of the work keys: `range:<first seq>`."""
 
@@ -46,10 +43,6 @@ class Due(NamedTuple):
         if "learnt_at" not in payload:
             return None
         return cls(payload["first_seq"], payload["last_seq"], datetime.fromisoformat(payload["learnt_at"]))
-
-    def dated_by(self, now: datetime) -> "Due":
-        """Return the range with its own time, or with `now` if that is more than MOST_AHEAD before its own time."""
-        return self if self.learnt_at - now <= MOST_AHEAD else self._replace(learnt_at=now)
 
 
 def key_of(first_seq: int) -> str:
@@ -82,10 +75,9 @@ def join(periods: Iterable[Period]) -> list[Period]:
 def date_ranges(periods: Sequence[Period], now: datetime, *, after: datetime | None) -> list[Due]:
     """Return the ranges with their times: all are due now, and a later range has a later time, if need be after `now`.
 
-    `after` is the time of the line's last range before these; None if it has none. It does not count if it is more than
-    MOST_AHEAD after `now`.
+    `after` is the time of the line's last range before these; None if it has none.
     """
-    first_at = max(now, after + _TIME_OF_RANGE) if after and after - now <= MOST_AHEAD else now
+    first_at = max(now, after + _TIME_OF_RANGE) if after else now
     return [Due(one.first_seq, one.last_seq, first_at + number * _TIME_OF_RANGE) for number, one in enumerate(periods)]
 
 
