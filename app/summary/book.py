@@ -10,7 +10,6 @@ from uuid import UUID
 
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
-from app.chats.head import Head
 from app.chats.models import ChatLine
 from app.chats.scheduling import get_scheduled, unschedule
 from app.chats.service import get_line
@@ -27,6 +26,7 @@ from app.summary.next_fold import (
     NAME,
     SUMMARY,
     begin,
+    discard,
     find_range,
     read_before_replaced,
     reconcile_fold_work,
@@ -116,7 +116,7 @@ async def regenerate_summary(
     if again is None and await find_range(db_session, head, chain) is None:
         raise NothingToFold("Every message of the chat is still sent verbatim; there is nothing to summarise yet.")
     if discarded:
-        await _discard(db_session, head, discarded, again, now=now)
+        await discard(db_session, head, discarded, again, now=now)
     payload = {"instruction": instruction, "again": again.version if again else None, "replaces_kept": replaces_kept}
     at_seq = again.first_unit if again else 1
     await schedule_fold(db_session, head, at_seq=at_seq, now=now, settle_s=0, payload=payload)
@@ -128,15 +128,3 @@ def _shown(chat: ChatLine) -> int | None:
     """Return the version that contexts of the line contain, or None."""
     version: int | None = chat.context_cache.get(NAME, {}).get("version")
     return version if source_of(version) in list_sources(contribute, chat, NAME) else None
-
-
-async def _discard(
-    db_session: DbSession, head: Head, written: Sequence[Link], before: Link | None, *, now: datetime
-) -> None:
-    """Delete the versions `written`, a person's text and what it replaced, and make the version `before` current."""
-    if before is None:
-        await narratives.reset_current(db_session, head.line, SUMMARY)
-    else:
-        await narratives.make_current(db_session, head.line, SUMMARY, before.version)
-    for link in written:
-        await narratives.discard_replaced(db_session, head.line, SUMMARY, link, now=now)

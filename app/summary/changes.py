@@ -16,7 +16,16 @@ from app.layers.derived import DerivedRow, rehash
 from app.narratives import service as narratives
 from app.narratives.chain import Link
 from app.narratives.service import Line, Step
-from app.summary.next_fold import FOLD, NAME, SUMMARY, has_summary, reconcile_fold_work, schedule_fold
+from app.summary.next_fold import (
+    FOLD,
+    NAME,
+    SUMMARY,
+    discard,
+    has_summary,
+    read_before_replaced,
+    reconcile_fold_work,
+    schedule_fold,
+)
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
@@ -46,7 +55,8 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Delete or shorten the versions that cover removed messages; the messages left may have to be folded again.
 
     A fold that a person asked for stays scheduled if the version that it builds on or replaces is left, or if it is to
-    replace a kept text and a version with a kept text is left. If its messages have changed, its worker starts over.
+    replace a kept text and a fold with a kept text is left. If its messages have changed, its worker starts over. If
+    only the kept text itself is left, it is deleted at once.
     """
     head = event.head
     if not has_summary(head):
@@ -62,7 +72,16 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
         former_line=event.former_line,
     )
     latest = await _find_latest(db_session, line)
-    if await _keep_wish(db_session, event, latest, has_changed=latest != former):
+    if latest == former:
+        is_kept = await _keep_wish(db_session, event)
+    elif latest is not None and latest.has_kept and await _replaces_kept(db_session, head):
+        is_kept = latest.has_step and await _keep_wish(db_session, event, again=latest.version)
+        if not is_kept:
+            before, replaced = await read_before_replaced(db_session, head, latest, replaces_kept=True)
+            await discard(db_session, head, replaced, before.latest_valid(), now=event.now)
+    else:
+        is_kept = False
+    if is_kept:
         return
     await unschedule(db_session, head, NAME, [FOLD])
     await reconcile_fold_work(db_session, head, now=event.now, settle_s=event.settle_s)
@@ -72,19 +91,26 @@ async def _find_latest(db_session: DbSession, line: Line) -> Link | None:
     return (await narratives.read_chain(db_session, line, SUMMARY)).latest_valid()
 
 
-async def _keep_wish(db_session: DbSession, event: LineTruncated, latest: Link | None, *, has_changed: bool) -> bool:
+async def _replaces_kept(db_session: DbSession, head: Head) -> bool:
+    """Return whether a person has asked for a fold that replaces a kept text."""
+    work = await find_scheduled(db_session, head, NAME, FOLD)
+    return work is not None and work.failed_at is None and bool((work.payload or {}).get("replaces_kept"))
+
+
+async def _keep_wish(db_session: DbSession, event: LineTruncated, *, again: int | None = None) -> bool:
     """Keep the wishes of a person for the scheduled fold; return whether there are any.
 
-    If the latest version has changed, only the wish to replace a kept text is kept, as long as there is one.
+    `again` is the version that is now to be made again, if it is another one: the number of the former one is given to
+    the next version, which may be a text that a person writes.
 
     The seq that a waiting cut needs (`until_seq`) is dropped: the cut is decided on again, because the history has
     changed.
     """
     work = await find_scheduled(db_session, event.head, NAME, FOLD)
     asked = (work.payload or {}) if work is not None and work.failed_at is None else {}
-    if has_changed and not (asked.get("replaces_kept") and latest is not None and latest.has_kept):
-        return False
     wish = {name: value for name, value in asked.items() if name != "until_seq"}
+    if again is not None:
+        wish["again"] = again
     if work is not None and wish and wish != asked:
         await schedule_fold(
             db_session, event.head, at_seq=work.at_seq, now=event.now, settle_s=event.settle_s, payload=wish

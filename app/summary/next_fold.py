@@ -79,6 +79,18 @@ async def read_before_replaced(
     return before, links[len(before.links) :]
 
 
+async def discard(
+    db_session: DbSession, head: Head, written: Sequence[Link], before: Link | None, *, now: datetime
+) -> None:
+    """Delete the versions `written`, a person's text and what it replaced, and make the version `before` current."""
+    if before is None:
+        await narratives.reset_current(db_session, head.line, SUMMARY)
+    else:
+        await narratives.make_current(db_session, head.line, SUMMARY, before.version)
+    for link in written:
+        await narratives.discard_replaced(db_session, head.line, SUMMARY, link, now=now)
+
+
 async def is_idle(db_session: DbSession, head: Head) -> bool:
     """Return whether no fold is scheduled, being made or waiting for its next attempt."""
     work = await find_scheduled(db_session, head, NAME, FOLD)

@@ -331,6 +331,41 @@ async def test_a_wish_to_replace_a_text_outlives_a_cut_off(
         assert (found["kept_text"], numbers_in(found["text"])) == ("", numbers(1, found["last_seq"]))
 
 
+async def test_a_text_written_after_a_wish_and_a_cut_off_stays(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    """It gets the number of the fold that was to be made again."""
+    await put(api, settings=OWN_FOLDS)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "They met in Paris #777."}), 200)
+    for n in range(1, 34):
+        await append(api, talk(n, n))
+        await settle(dispatcher, clock)
+    newest = await get(api, "/summary")
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
+    await cut_off(api, newest["last_seq"] - 1)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "They met in Rome #888."}), 200)
+    assert (await get(api, "/summary"))["version"] == newest["version"]
+    await settle(dispatcher, clock)
+    assert (await get(api, "/summary"))["kept_text"] == "They met in Rome #888."
+
+
+async def test_a_replaced_text_is_gone_once_all_folds_are_cut_off(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await put(api, settings=OWN_FOLDS)
+    ok(await api.put("/v1/chats/c/summary", json={"text": "They met in Paris #777."}), 200)
+    for n in range(1, 22):
+        await append(api, talk(n, n))
+        await settle(dispatcher, clock)
+    assert (await get(api, "/summary"))["version"] == 2
+    ok(await api.post("/v1/chats/c/summary/regenerate", json={"replace_edited": True}), 202)
+    ok(await api.post("/v1/chats/c/fork", json={"chat_id": "f", "at_seq": 3}), 201)
+    await cut_off(api, 4)
+    await settle(dispatcher, clock)
+    for chat_id in "cf":
+        assert ok(await api.get(f"/v1/chats/{chat_id}/summary"), 200)["kept_text"] == ""
+
+
 async def test_folds_onto_a_replaced_text_stay_away_once_it_is_made(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
