@@ -1,7 +1,7 @@
 """Reads the state of a recap: names of groups become part of the labels, each label has its newest value. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 StateLine = tuple[int, str]
 """(depth, text) of a line. A line that is deeper than the line above it belongs to that line."""
@@ -23,14 +23,16 @@ def join_states(states: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of states, the oldest first, as one state with the newest value of each label.
 
     The states are as `read_state` returns them. Their headings name groups, unless all have the same heading: the
-    labels below "Mira:" and below "Kai:" are not the same. A longer heading than a name, such as "At the end of scene
-    2:", is left out, unless all have it.
+    labels below "Mira:" and below "Kai:" are not the same. A heading that names no group is left out if only some
+    states have it, or if it has other numbers in each.
     """
     placed = [[(depth_of(line), line) for line in state] for state in states]
-    if len({_name_heading(lines) for lines in placed}) == 1:
+    headings = {_name_heading(lines) for lines in placed}
+    if len(headings) == 1:
         return newest_values([line for lines in placed for line in _name_groups(lines)])
-    groups = [_name_groups(_without_long_heading(lines), keeps_heading=False) for lines in placed]
-    return newest_values([line for lines in groups for line in lines])
+    if _names_no_group(headings):
+        placed = [_without_heading(lines) for lines in placed]
+    return newest_values([line for lines in placed for line in _name_groups(lines, keeps_heading=False)])
 
 
 def newest_values(lines: Sequence[str]) -> list[str]:
@@ -97,13 +99,22 @@ def _find_heading(lines: Sequence[StateLine], heads: Mapping[int, str]) -> int |
     return headings[0] if headings and len(least_deep) == 1 else None
 
 
-def _without_long_heading(lines: Sequence[StateLine]) -> Sequence[StateLine]:
-    """Return the lines without the heading of the whole state, if that has too many words for a name."""
-    heads = _find_heads(lines)
-    heading = _find_heading(lines, heads)
-    if heading is None or len(heads[heading].split()) <= _MOST_WORDS_OF_NAME:
-        return lines
-    return [*lines[:heading], *lines[heading + 1 :]]
+def _names_no_group(headings: Collection[str | None]) -> bool:
+    """Return whether the different headings of some states are one and the same, and not the name of a group.
+
+    They are the same except for numbers, as in "Scene 1" and "Scene 2". If some states have none, the others' heading
+    is a name if it has at most three words.
+    """
+    found = [heading for heading in headings if heading is not None]
+    if len({re.sub(r"\d+", "", heading) for heading in found}) != 1:
+        return False
+    return None not in headings or all(len(heading.split()) > _MOST_WORDS_OF_NAME for heading in found)
+
+
+def _without_heading(lines: list[StateLine]) -> list[StateLine]:
+    """Return the lines without the heading of the whole state."""
+    heading = _find_heading(lines, _find_heads(lines))
+    return lines if heading is None else [*lines[:heading], *lines[heading + 1 :]]
 
 
 def _name_heading(lines: Sequence[StateLine]) -> str | None:

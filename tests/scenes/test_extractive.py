@@ -94,6 +94,7 @@ def test_the_heading_of_each_scenes_state_names_no_group() -> None:
         ["At the end of the scene:", None],
         [None, "At the end of the scene:"],
         ["At the end of scene 1:", "At the end of scene 2:"],
+        ["Scene 1:", "Scene 2:"],
     ],
 )
 def test_a_heading_that_only_some_scenes_have_names_no_group(headings: list[str | None]) -> None:
@@ -102,6 +103,12 @@ def test_a_heading_that_only_some_scenes_have_names_no_group(headings: list[str 
         state = "\n".join([*([heading] if heading else []), f"- place: {where}"])
         recap = fold_quotes(recap, [f"# State\n{state}"], count_tokens=count_tokens)
     assert recap == "# State\n- place: the mill"
+
+
+def test_two_long_names_are_groups_of_their_own() -> None:
+    states = [f"# State\nThe {name}:\n- mood: calm" for name in ("keeper of the lighthouse", "captain of the ferry")]
+    recap = fold_quotes(states[0], states[1:], count_tokens=count_tokens)
+    assert recap == "# State\n- The keeper of the lighthouse, mood: calm\n- The captain of the ferry, mood: calm"
 
 
 @given(recaps=st.lists(st.tuples(LINES, LINES, LINES), max_size=8))
