@@ -359,6 +359,7 @@ async def test_a_lease_is_renewed_while_a_worker_drains(
     assert len(model.calls) == 1
 
 
+@pytest.mark.parametrize("has_renewed", [False, True])
 async def test_a_worker_that_stood_still_keeps_its_own_items(
     api: httpx.AsyncClient,
     database_url: str,
@@ -367,15 +368,17 @@ async def test_a_worker_that_stood_still_keeps_its_own_items(
     clock: SteppedClock,
     model: ScriptedModel,
     nothing_due: None,
+    has_renewed: bool,
 ) -> None:
-    """Its machine was suspended, so only the clock of the day shows how long ago it renewed its leases."""
+    """Its machine was suspended, so only the clock of the day shows how long ago it renewed its leases, if ever."""
     await append(api, talk(1, 8))
     clock.step(2)
     gate = model.hold(1)
     async with worker(database_url, clock, model) as dispatcher:
         await dispatcher._poll()  # not in its loop, which would renew the lease
         await gate.reached()
-        await dispatcher._renew_once()
+        if has_renewed:
+            await dispatcher._renew_once()
         await change(database, tenant, "work", "leased_until = clock_timestamp() - interval '1 hour'")
         clock.step(60)
         await dispatcher._poll()

@@ -17,6 +17,7 @@ from tests.background import PATIENCE_S, CountedClock, locked_chat, running, unt
 from tests.book import change, due_rows, statuses
 from tests.proxies import FreezingProxy
 from tests.scripted_model import ScriptedModel
+from tests.slowness import SLOWNESS
 from tests.talk import append, talk
 
 RETRIED_WITHIN_S = 8
@@ -77,7 +78,9 @@ async def test_a_locked_chat_costs_no_attempt(
         await until(database, chat_key(tenant, "c"), f"attempts = {MAX_ATTEMPTS - 1}")
         (row,) = await due_rows(database, tenant)
         assert (row["error"], row["failed_at"]) == ("the model was away", None)
-        assert least_s <= await wait_s(database, row) <= most_s
+        left_s = await wait_s(database, row)
+        assert left_s <= most_s
+        assert left_s >= least_s or SLOWNESS > 1  # a slow machine looks later
     assert await draining == 2
     assert await statuses(api) == ["ready"]
 
