@@ -23,7 +23,7 @@ class Bound(NamedTuple):
         sent_at: When the reply was sent.
         matches: Whether the reply has the bound text now, and is neither deleted nor hidden by a person. It is
             False if the call waited for the next alternative text, and a re-import added one without selecting it.
-        turn_seq: A seq in the turn of the reply, as the call was made (`rule.find_turn_seq`).
+        turn_seq: A seq in the turn of the reply, by the message that the call followed (`rule.find_turn_seq`).
 
     """
 
