@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
+from app.embeddings.wrapping import WrappedEmbedder
 from app.kit.clock import Clock
 from app.kit.db import Database
 from app.kit.job_context import TextEmbedder
@@ -31,21 +32,13 @@ def meter(embedder: TextEmbedder, database: Database, clock: Clock, *, tenant: s
     return _MeteredEmbedder(embedder, database, clock, tenant, layer)
 
 
-class _MeteredEmbedder:
+class _MeteredEmbedder(WrappedEmbedder):
     def __init__(self, embedder: TextEmbedder, database: Database, clock: Clock, tenant: str, layer: str) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._database = database
         self._clock = clock
         self._tenant = tenant
         self._layer = layer
-
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def dimension(self) -> int | None:
-        return self._embedder.dimension
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
         asked_at, asked_s = self._clock(), asyncio.get_running_loop().time()
@@ -57,9 +50,6 @@ class _MeteredEmbedder:
         tokens = sum(map(count_tokens, texts)) if made.tokens is None else made.tokens
         await self._count(asked_at, asked_s, tokens, failed=False)
         return made
-
-    async def aclose(self) -> None:
-        await self._embedder.aclose()
 
     async def _count(self, asked_at: datetime, asked_s: float, tokens: int, *, failed: bool) -> None:
         call = ModelCall(

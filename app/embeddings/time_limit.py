@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from app.embeddings.wrapping import WrappedEmbedder
 from app.kit.job_context import TextEmbedder
 from app.kit.llm.answer import ModelError
 from app.kit.llm.embeddings import Embeddings
@@ -13,18 +14,10 @@ def limit_time(embedder: TextEmbedder, within_s: float) -> TextEmbedder:
     return _LimitedEmbedder(embedder, within_s)
 
 
-class _LimitedEmbedder:
+class _LimitedEmbedder(WrappedEmbedder):
     def __init__(self, embedder: TextEmbedder, within_s: float) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._within_s = within_s
-
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def dimension(self) -> int | None:
-        return self._embedder.dimension
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
         try:
@@ -32,6 +25,3 @@ class _LimitedEmbedder:
                 return await self._embedder.embed(texts)
         except TimeoutError:
             raise ModelError(f"the model did not answer within {self._within_s:g} s", transient=True) from None
-
-    async def aclose(self) -> None:
-        await self._embedder.aclose()
