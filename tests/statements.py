@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from asyncpg.connection import LoggedQuery
 
-from app.kit.db import Database
+from app.kit.db import Connection, Database
 
 _FRAME = {"BEGIN", "COMMIT", "ROLLBACK"}
 
@@ -48,3 +48,20 @@ async def watched(database: Database) -> AsyncIterator[Statements]:
         await asyncio.sleep(0)  # asyncpg reports a statement in the next iteration of the loop
     finally:
         listened.remove_query_logger(listen)
+
+
+_CLEAR_STATISTICS = """
+    SELECT pg_clear_relation_stats('public', '{table}'), (
+        SELECT count(pg_clear_attribute_stats('public', '{table}', attname::text, false)) FROM pg_attribute
+        WHERE attrelid = '{table}'::regclass AND attnum > 0 AND NOT attisdropped)"""
+
+
+@asynccontextmanager
+async def analysed(connection: Connection, *tables: str) -> AsyncIterator[None]:
+    """Give the planner statistics of these tables inside the block: later tests have other rows in them."""
+    await connection.execute(f"ANALYZE {', '.join(tables)}")
+    try:
+        yield
+    finally:
+        for table in tables:
+            await connection.execute(_CLEAR_STATISTICS.format(table=table))

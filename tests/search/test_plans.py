@@ -15,6 +15,7 @@ from app.passages.lookup import MOST_IN_INDEX
 from app.passages.words import list_patterns
 from app.search.service import statements_in_use
 from tests.search.finding import begin_long, message
+from tests.statements import analysed
 from tests.talk import Json, append
 
 OTHERS = """
@@ -84,9 +85,9 @@ async def test_recall_reads_the_newest_messages_without_an_index(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await begin_story(api)
-    async with database.raw() as connection:
-        await connection.execute("ANALYZE messages")
-        assert 1_000 <= count_read(await explain(connection, tenant, "lantern", "recall"), "messages") <= 1_010
+    async with database.raw() as connection, analysed(connection, "messages"):
+        plan = await explain(connection, tenant, "lantern", "recall")
+    assert 1_000 <= count_read(plan, "messages") <= 1_010
 
 
 @pytest.mark.parametrize("statement", ["recall", "of_chat"])
@@ -103,13 +104,13 @@ async def test_with_the_index_a_search_reads_what_it_finds(
     await dispatcher.drain()
     async with database.raw() as connection:
         await connection.execute(OTHERS, timeout=300)
-        for analysed in (False, True):
-            if analysed:
-                await connection.execute("ANALYZE messages, passages, chats")
-            plan = await explain(connection, tenant, "lantern", statement)
-            assert count_read(plan, "messages") <= 70, (analysed, plan)
-            assert count_read(plan, "passages") <= 5, (analysed, plan)
-            assert plan["Actual Rows"] == 1
+        plans = [await explain(connection, tenant, "lantern", statement)]
+        async with analysed(connection, "messages", "passages", "chats"):
+            plans.append(await explain(connection, tenant, "lantern", statement))
+    for plan in plans:
+        assert count_read(plan, "messages") <= 70, plan
+        assert count_read(plan, "passages") <= 5, plan
+        assert plan["Actual Rows"] == 1
 
 
 @pytest.mark.parametrize("statement", ["recall", "of_chat"])
