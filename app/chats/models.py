@@ -139,9 +139,16 @@ class Message(Table):
         CheckConstraint("importance IS NULL OR (importance >= 0 AND importance <= 1)", name="importance"),
         CheckConstraint("seq >= 1", name="seq"),
         CheckConstraint("selected_swipe >= 0", name="selected_swipe"),
-        # `line_id` is last on purpose. If this index began with (chat_key, line_id) like the primary key, PostgreSQL
-        # could choose it to look up a seq on a line that has no statistics yet.
-        Index("uq_messages_id", "chat_key", "message_id", "line_id", unique=True),
+        # The condition is true of every row. It keeps PostgreSQL from reading a range of seq by this index, which it
+        # can do if it has no statistics of the line yet: only a condition on `message_id` implies `IS NOT NULL`.
+        Index(
+            "uq_messages_id",
+            "chat_key",
+            "message_id",
+            "line_id",
+            unique=True,
+            postgresql_where=text("message_id IS NOT NULL"),
+        ),
         Index(
             "ix_messages_sent",
             "chat_key",

@@ -11,7 +11,8 @@ line is locked, so the `ctid` of a row does not change meanwhile.
 ONE_LOOKUP_EACH = "OFFSET 0"
 """The end of a lateral subquery: with an OFFSET the planner cannot merge it with the outer query, so it looks up each
 outer row by the key. A subquery on a range of keys also has an ORDER BY with the key, which decides between indexes
-that begin with the same columns."""
+that begin with the same columns, as long as these have equally many levels: a level costs more than the sort of a row.
+So `uq_messages_id` has a condition, and cannot be used instead of the primary key."""
 
 
 def is_equal(column: str, value: str) -> str:

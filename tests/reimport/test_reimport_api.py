@@ -1,18 +1,15 @@
 """A frontend sends its whole chat again, and only what differs is touched."""
 
 from typing import Any
-from uuid import UUID
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.diary.queries import SPEAKERS
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.messages.reads import NOT_DELETED
 from tests.book import book, due_rows, key_column
 from tests.scripted_model import ScriptedModel, quoting_memo
 from tests.statements import watched
@@ -213,28 +210,6 @@ async def test_reimporting_a_long_chat_takes_no_more_statements(app: FastAPI, ap
             ok(await api.put(f"/v1/chats/{chat_id}/messages", json=wanted), 200)
         counts.append(len(seen.asked))
     assert counts[0] == counts[1]
-
-
-@pytest.mark.parametrize("statement", [NOT_DELETED, SPEAKERS])
-async def test_an_import_is_read_by_primary_key_for_each_batch(
-    api: httpx.AsyncClient, database: Database, tenant: str, statement: str
-) -> None:
-    await append(api, talk(1, 1_000), "known")
-    async with database.raw() as connection:
-        transaction = connection.transaction()
-        await transaction.start()
-        try:
-            await connection.execute("ANALYZE messages")
-            await append(api, talk(1, 1_000))
-            line_id = UUID((await get(api, ""))["line"])
-            firsts = list(range(1, 1_000, 10))
-            lasts = [first + 9 for first in firsts]
-            plan = await connection.fetch(f"EXPLAIN {statement}", chat_key(tenant, "c"), line_id, firsts, lasts)
-        finally:
-            await transaction.rollback()
-    told = "\n".join(row[0] for row in plan)
-    assert "pk_messages" in told
-    assert "uq_messages_id" not in told
 
 
 async def test_what_was_only_revived_is_no_append(api: httpx.AsyncClient, clock: SteppedClock) -> None:
