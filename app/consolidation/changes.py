@@ -13,15 +13,14 @@ from app.chats.events import LineTruncated, MessagesChanged, SettingsChanged
 from app.chats.ranges import is_any_inside
 from app.chats.scheduling import schedule, unschedule
 from app.consolidation import queries
-from app.consolidation.handlers import NAME, find_open
+from app.consolidation.handlers import NAME, count_again, find_open
 from app.consolidation.models import Consolidation
 from app.consolidation.ranges import RANGE, key_of
 from app.consolidation.settings import ConsolidationSettings
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork
 from app.layers.derived import DerivedRow, rehash, reschedule, schedule_unscheduled
-from app.layers.turns import can_alter_turns, count_turns
-from app.messages.reads import list_not_deleted
+from app.layers.turns import can_alter_turns
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
@@ -31,10 +30,8 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     if cursor is None:
         return
     filling = find_open(cursor)
-    turned = [after.seq for before, after in event.pairs if can_alter_turns(before, after)]
-    if filling and turned and turned[-1] >= filling.first_seq:
-        left = await list_not_deleted(db_session, *head.line, [(filling.first_seq, head.head_seq)])
-        cursor["period"] = count_turns(filling.first_seq, left).to_json()
+    if filling and any(can_alter_turns(before, after) for before, after in event.pairs):
+        cursor["period"] = (await count_again(db_session, head, filling.first_seq, head.head_seq)).to_json()
     enabled = ConsolidationSettings.of(head.settings).enabled
     touched = await queries.list_touched(db_session, head.line, [after.seq for _, after in event.pairs])
     changed = [one for one in await rehash(db_session, head, [_derived(row) for row in touched]) if one.has_changed]
@@ -57,8 +54,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
         await unschedule(db_session, head, NAME, [key_of(first_seq) for first_seq in gone])
     if filling := find_open(cursor):
         first_seq = min([filling.first_seq, from_seq, *gone])
-        left = await list_not_deleted(db_session, *head.line, [(first_seq, from_seq - 1)])
-        cursor["period"] = count_turns(first_seq, left).to_json()
+        cursor["period"] = (await count_again(db_session, head, first_seq, from_seq - 1)).to_json()
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:

@@ -18,7 +18,7 @@ from app.consolidation.settings import ConsolidationSettings
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork
 from app.layers.turns import OpenPeriod, Period, count_turns, form_periods
-from app.messages.reads import list_not_deleted
+from app.messages.reads import awaited_reply, list_not_deleted
 
 NAME = "consolidation"
 
@@ -32,7 +32,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
             cursor.pop("period", None)
         return
     cursor = head.cursors.setdefault(NAME, {})
-    filling = find_open(cursor) or OpenPeriod(event.former_head_seq + 1)
+    filling = find_open(cursor) or OpenPeriod(event.former_head_seq + 1, awaits_reply=event.former_awaits_reply)
     ended: list[Period] = []
     if event.cold:
         ended, filling = close(filling, event.former_head_seq)
@@ -56,8 +56,7 @@ async def on_session(db_session: DbSession, event: SessionBroken) -> None:
     ended, filling = close(filling, event.last_seq)
     if not ended:
         return
-    after = await list_not_deleted(db_session, *head.line, [(filling.first_seq, head.head_seq)])
-    cursor["period"] = count_turns(filling.first_seq, after).to_json()
+    cursor["period"] = (await count_again(db_session, head, filling.first_seq, head.head_seq)).to_json()
     await _schedule(db_session, head, ended, now=event.now, settle_s=event.settle_s)
 
 
@@ -68,6 +67,12 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
         return None
     unsettled = await queries.find_first_unsettled(db_session, head.line, NAME, from_seq)
     return (filling.first_seq if unsettled is None else unsettled) - 1
+
+
+async def count_again(db_session: DbSession, head: Head, first_seq: int, until_seq: int) -> OpenPeriod:
+    """Return the open range that begins at `first_seq`, with the turns of its messages up to `until_seq`."""
+    messages = await list_not_deleted(db_session, *head.line, [(first_seq, until_seq)])
+    return count_turns(first_seq, messages, awaits_reply=await awaited_reply(db_session, *head.line, first_seq))
 
 
 def find_open(cursor: dict[str, Any]) -> OpenPeriod | None:

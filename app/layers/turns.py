@@ -62,13 +62,16 @@ def form_periods(
         is_long = most_seqs is not None and message.seq - filling.first_seq + 1 >= most_seqs
         if is_long or former.turns < filling.turns >= every_turns:
             formed.append(Period(filling.first_seq, message.seq))
-            filling = OpenPeriod(message.seq + 1)
+            filling = OpenPeriod(message.seq + 1, awaits_reply=filling.awaits_reply)
     return formed, filling
 
 
-def count_turns(first_seq: int, messages: Iterable[Spoken]) -> OpenPeriod:
-    """Return the period that begins at `first_seq` and contains `messages`, regardless of their number of turns."""
-    filling = OpenPeriod(first_seq)
+def count_turns(first_seq: int, messages: Iterable[Spoken], *, awaits_reply: bool = False) -> OpenPeriod:
+    """Return the period that begins at `first_seq` and contains `messages`, regardless of their number of turns.
+
+    `awaits_reply` is whether the user spoke last before the period, so that its first reply completes a turn.
+    """
+    filling = OpenPeriod(first_seq, awaits_reply=awaits_reply)
     for message in messages:
         filling = _take_up(filling, message)
     return filling

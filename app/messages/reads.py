@@ -47,6 +47,12 @@ NOT_DELETED = f"""
     ) AS m ORDER BY seq"""  # noqa: S608
 
 
+_AWAITED_REPLY = """
+    SELECT role = 'user' AND deleted_at IS NULL FROM messages
+    WHERE chat_key = $1 AND line_id = $2 AND seq < $3 AND (role = 'user' OR (role = 'assistant' AND kind IS NULL))
+    ORDER BY seq DESC LIMIT 1"""
+
+
 _SHAPE_OF_ALL = """
     SELECT seq, role, tool_calls::text AS tool_calls, tool_call_id FROM messages
     WHERE chat_key = $1 AND line_id = $2"""
@@ -200,6 +206,11 @@ async def list_not_deleted(
     """Return the same as `list_range` for ranges that do not overlap, without deleted messages, in seq order."""
     firsts, lasts = [first for first, _ in ranges], [last for _, last in ranges]
     return [RangeMessage(*row) for row in await db_session.raw.fetch(NOT_DELETED, chat_key, line_id, firsts, lasts)]
+
+
+async def awaited_reply(db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int) -> bool:
+    """Return whether the user awaited a reply just before `seq`. A deleted reply counts: it has completed its turn."""
+    return bool(await db_session.raw.fetchval(_AWAITED_REPLY, chat_key, line_id, seq))
 
 
 def _sent(row: asyncpg.Record) -> Sent:

@@ -1,5 +1,8 @@
 """What is learnt stays true to the conversation, however it changes."""
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import httpx
 import pytest
 
@@ -280,3 +283,45 @@ async def test_what_is_no_reply_any_more_completes_no_turn(
     await append(api, talk(7, 8))
     (row,) = await due_rows(database, tenant, "consolidation")
     assert (row["at_seq"], row["payload"]["last_seq"]) == (1, 8)
+
+
+@pytest.mark.parametrize("change", [soft_delete, cut_off], ids=["a deletion", "a cut-off"])
+async def test_a_turn_across_a_pause_counts_again(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    change: Callable[..., Awaitable[Any]],
+) -> None:
+    """The range after the pause begins with the reply to a message of the range before it."""
+    await _pause_before_reply(api, dispatcher, clock)
+    await append(api, [said(3, role="narrator")])
+    await change(api, "m3" if change is soft_delete else 3)
+    await append(api, [said(5), said(6)])
+    await learn_all(dispatcher, clock)
+    assert [[one["message"] for one in quoted(request)] for request in model.requests] == [
+        ["My brother is a ferryman."],
+        [said(n)["content"] for n in (2, 5, 6)],
+    ]
+
+
+async def test_a_turn_across_a_pause_ends_with_its_question(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    """Once the message of the user is deleted, the reply to it is no turn."""
+    await _pause_before_reply(api, dispatcher, clock)
+    await soft_delete(api, "m1")
+    await append(api, [said(5), said(6)])
+    await learn_all(dispatcher, clock)
+    assert len(model.requests) == 1
+    await append(api, [said(7), said(8)])
+    await learn_all(dispatcher, clock)
+    assert len(model.requests) == 2
+
+
+async def _pause_before_reply(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
+    await begin(api, turns=2)
+    await append(api, [said(1) | {"content": "My brother is a ferryman."}])
+    clock.step(3_700)
+    await append(api, [said(2)])
+    await learn_all(dispatcher, clock)

@@ -29,9 +29,13 @@ talks = st.lists(kinds, max_size=40).map(
 
 def _ends(messages: list[Said], every: int) -> list[int]:
     """Return the seqs of the replies that complete so many turns, from the whole conversation."""
-    spoken = [one for one in messages if not one.deleted and (one.role == "user" or _speaks(one))]
+    spoken = _list_spoken(messages)
     replies = [one.seq for before, one in pairwise(spoken) if before.role == "user" and one.role == "assistant"]
     return replies[every - 1 :: every]
+
+
+def _list_spoken(messages: list[Said]) -> list[Said]:
+    return [one for one in messages if not one.deleted and (one.role == "user" or _speaks(one))]
 
 
 def _speaks(message: Said) -> bool:
@@ -55,7 +59,14 @@ def test_no_period_is_longer_than_allowed(messages: list[Said], every: int, most
     assert all(last - first < most for first, last in ranges)
     assert len(messages) - filling.first_seq + 1 < most
     short = [one for one in formed if one.last_seq - one.first_seq + 1 < most]
-    assert all(count_turns(one.first_seq, _inside(messages, one)).turns == every for one in short)
+    for one in short:
+        awaited = _awaits_reply(messages[: one.first_seq - 1])
+        assert count_turns(one.first_seq, _inside(messages, one), awaits_reply=awaited).turns == every
+
+
+def _awaits_reply(messages: list[Said]) -> bool:
+    spoken = _list_spoken(messages)
+    return bool(spoken) and spoken[-1].role == "user"
 
 
 def _inside(messages: list[Said], period: Period) -> list[Said]:
@@ -81,3 +92,10 @@ def test_a_lower_turn_setting_ends_the_period_at_the_next_turn() -> None:
     filling = count_turns(1, [Said(1, "user"), Said(2, "assistant"), Said(3, "user"), Said(4, "assistant")])
     formed, _ = form_periods(filling, [Said(5, "narrator"), Said(6, "user"), Said(7, "assistant")], 2)
     assert formed == [Period(1, 7)]
+
+
+def test_a_turn_across_long_periods_counts_in_the_later_one() -> None:
+    messages = [Said(1, "user"), Said(2, "assistant"), Said(3, "user")]
+    formed, filling = form_periods(OpenPeriod(1), messages, 5, most_seqs=3)
+    assert (formed, filling) == ([Period(1, 3)], OpenPeriod(4, awaits_reply=True))
+    assert count_turns(4, [Said(4, "assistant")], awaits_reply=True) == OpenPeriod(4, turns=1)
