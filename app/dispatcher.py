@@ -223,9 +223,10 @@ class Dispatcher:
         self._clock_checked_s = time.monotonic()
 
     def _by_last_round(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
-        """Return the owners, the one that was served longest ago first; owners that were never served come before all.
+        """Return the owners, the one that was served longest ago first.
 
-        Each call of `_start` is a round. Owners with the same round stay in the order of `found`.
+        Owners that were not served since they last had no work come before all others. Each call of `_start` is a
+        round. Owners with the same round stay in the order of `found`.
         """
         self._last_rounds = {ripe.owner: round_ for ripe in found if (round_ := self._last_rounds.get(ripe.owner))}
         return sorted(found, key=lambda ripe: self._last_rounds.get(ripe.owner, 0))

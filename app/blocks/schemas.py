@@ -86,8 +86,8 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    The oldest item of the block `facts` can be a `replace` that was never stored: its origin is `extractive`, and it
-    shows the most important memories of now.
+    If the block `facts` begins with the most important memories, its oldest item is a `replace` with the origin
+    `extractive`. This item is made for each answer and not stored, so it shows the memories of today.
     """
 
     id: UUID = Field(description="The id of the operation.")

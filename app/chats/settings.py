@@ -177,8 +177,9 @@ class ChatSettings(Section):
     cache: Literal["auto", "off", "5m", "1h"] = Field(
         "auto",
         description="How long the provider should keep the prompt. `5m` and `1h` give breakpoints, and `1h` adds "
-        "a `ttl` to `cache_control`; `off` gives none. `auto` chooses the cheapest for the user's last 16 "
-        "pauses, and `off` unless another one would have saved over 5 %. The setting changes breakpoints and "
+        "a `ttl` to `cache_control`; `off` gives none. `auto` takes the value "
+        "that would have cost least over the user's last 16 pauses between messages; `off` if no other value would "
+        "have saved more than 5 %, and `5m` before the first pause. The setting changes breakpoints and "
         "`cache_control`. Unless `cache_ttl_s` is set, it also decides after how long a pause the prompt counts as no "
         "longer cached. After such a pause the whole prompt has to be paid anyway, so the history may be cut early (a "
         "cold cut).",

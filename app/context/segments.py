@@ -101,10 +101,10 @@ class TranscriptStyle:
     """How to render the chat's messages.
 
     Attributes:
-        timestamps: With `inline`, every text begins with `[MM/DD HH:MM] Name: `.
+        timestamps: With `inline`, every text begins with its time and its speaker, such as `[MM/DD HH:MM] Name: `.
         time_zone: IANA name of the chat's time zone.
-        character: The chat's only active character, whose name is left out before its own messages; None if there are
-            none or several.
+        character: The chat's only active character; None if there are none or several. In formats with roles, its name
+            is left out before its own messages, unless `timestamps` is `inline`.
         user_name: The speaker of user messages without a name; by default `User`.
 
     """

@@ -1,5 +1,6 @@
-"""Reads which statements hold: in one scope, or as a line of a chat sees it.
+"""Reads which statements hold, in one scope or for a line of a chat, which sees several scopes.
 
+A statement is a fact, a memory or an operation on a block.
 A line sees these scopes, the nearest first: its chat, its user with one character, its user, the tenant. For each key,
 the newest live statement of the nearest scope holds (`known.py`).
 """

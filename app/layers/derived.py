@@ -46,9 +46,9 @@ _RENAME_IN_FILTERS = """
 class DerivedColumns:
     """The columns of a row that the service derived from other rows.
 
-    `origin` is the author of the current text (`Origin`). `filters` are the eligibility filters in effect when the
-    range was opened. `source_hash` is the hash of what the text was made from, `current_hash` the hash of the current
-    content of the same range; the row is stale if they differ.
+    `origin` is the author of the current text (`Origin`). `filters` are the eligibility filters with which the range
+    was first read; later changes of the settings do not change them. `source_hash` is the hash of what the text was
+    made from, `current_hash` the hash of the current content of the same range; the row is stale if they differ.
     """
 
     origin: Mapped[str]

@@ -18,7 +18,7 @@ def word_page(
         heading: The first line of each page; None for none.
         lines: The lines of all pages.
         page: The number of the page, from 1.
-        again: How to call the tool for another page, without the number: `get_facts` with page.
+        again: The words between "call" and the number of the page in the note, such as "`get_facts` with page".
         count_tokens: Returns the tokens of a text.
 
     """

@@ -274,9 +274,11 @@ class MessagePut(MessageIn):
     """A message of the complete list. The chat may have it already; if not, it is added.
 
     If the chat has the message, an optional field that is left out keeps its value, and null clears it, if the field
-    may be null. The text has to be sent, as `content` or in `swipes`. Swipes that the message does not have yet are
-    added, and none is removed. A new text without `swipes` is an edit of the selected swipe. With `swipes`, the new
-    selected text replaces the stored swipe at the same index, unless the stored text is among the `swipes` sent.
+    may be null. The text has to be sent, as `content` or in `swipes`. Texts that the message does not have yet are
+    added as swipes, and swipes that are not sent are kept. There are two exceptions, both edits. Without `swipes`, a
+    text that the message does not have yet becomes the text of the selected swipe. With `swipes`, if the message does
+    not have the selected text yet and the stored text at its index is not sent, it becomes the text of the swipe at
+    this index.
     """
 
     swipes: Swipes = Field(

@@ -37,12 +37,12 @@ class Counts:
 
 
 class Reindexer:
-    """Gives all messages, and all texts of layers, vectors of one model.
+    """Gives vectors of one model to the messages and texts of layers that searches can find, on all current lines.
 
     Texts that have a vector keep it, so a second run continues where the first one ended.
 
-    A line is locked only while its vectors are written, never while the model is asked. The cursors of lines, which
-    belong to the current model, are not changed.
+    A line is locked only while its vectors are written, never while the model is asked. How far the vectors of the
+    current model cover each line (`progress.py`) is not changed.
 
     Args:
         database: The database.

@@ -35,7 +35,8 @@ _Placed = tuple[int, Scene]
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     """Update the hashes of the scenes that contain changed messages, schedule the stale ones, and move breaks.
 
-    Auto-hide is scheduled if it may have to leave other messages in sight, or may hide one that a person kept visible.
+    Auto-hide is scheduled if other messages may now have to stay visible, or if a person no longer keeps a message
+    visible, so that it may be hidden.
     """
     head = event.head
     if NAME not in head.cursors:
@@ -107,7 +108,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Re-create the breaks of the other line that a person set, and those of scenes with text by a person.
+    """Re-create the breaks of the line that this one was made from: those that a person set or wrote a text for.
 
     Each break is on the same message as on the other line. A break that was removed there counts as removed here, too,
     so it is not detected again.
@@ -208,7 +209,10 @@ def _place(move: MessagesMoved, scenes: Sequence[Scene]) -> list[_Placed]:
 
 
 async def _forget_clipped(db_session: DbSession, move: MessagesMoved, moving: Sequence[_Placed]) -> None:
-    """Delete `truncated` rows on this line if the same scenes move here with all of their messages."""
+    """Delete the `truncated` rows on this line of scenes that now come over from the other line.
+
+    This line began as a copy of the other one that was cut off, which left these rows.
+    """
     whole = {scene.scene_id for _, scene in moving}
     for left in await change_queries.list_truncated(db_session, move.head, 1, max(move.kept_seq, 1)):
         if left.scene_id in whole:

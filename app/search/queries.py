@@ -16,7 +16,7 @@ class Question(NamedTuple):
         chat_key: The chat's key.
         line_id: The line.
         patterns: Substrings of the texts in lower case; a text is found if it contains one of them.
-        keys: The keys of the same words in the index of messages.
+        keys: The keys that the index of messages has for the words of the query, their other forms and similar words.
         character: The character whose prompt is made, if known.
         now: The service's time.
         before_seq: Only texts about messages before this seq are found; None finds all.
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 
     Attributes:
         patterns: Substrings of the texts in lower case; a text is found if it contains one of them.
-        keys: The keys of the same words in the index of messages.
+        keys: The keys that the index of messages has for the words of the query, their other forms and similar words.
         now: The service's time.
         character: Only what this character said or wrote, and what its prompt could contain; None finds all.
         kinds: The kinds of results; None finds all.
@@ -158,8 +158,8 @@ class Sources(NamedTuple):
 
     Attributes:
         names: Each as `message:<id>`, in their order.
-        sent_at: When the last one was sent, or the message that a text about no message follows; None if that message
-            is deleted, or if there is none.
+        sent_at: When the last of them was sent. For a text about no message, when the message before it was sent. None
+            if that message is deleted or does not exist.
 
     """
 

@@ -23,9 +23,9 @@ _PLACE = re.compile(r"\{\{([^{}\n]*)\}\}")
 class Prompt:
     """A prompt that contains each of its placeholders exactly once.
 
-    Raises ValueError, with one line, if `system` or `user` is blank, or if together they lack one of `placeholders`,
-    contain one twice, or contain any other. A placeholder must not occur twice, because texts are shortened so that
-    they fit the budget once.
+    Raises ValueError, whose text is a single line, if `system` or `user` is blank, or if together they lack one of
+    `placeholders`, contain one twice, or contain any other. A placeholder must not occur twice, because texts are
+    shortened so that they fit the budget once.
 
     Attributes:
         name: Its purpose, and the name of the file that replaces it.
@@ -89,5 +89,5 @@ def name_user(name: str | None) -> str:
 
 
 def name_language(language: str | None, *, of: str = "the messages") -> str:
-    """Return the words after "Write in": `language` (a name or a tag), quoted, or else the language of `of`."""
+    """Return the end of a sentence "Write in …": the name or tag `language`, or "the language of" and the text `of`."""
     return f"this language: {quoted(language)}" if language else f"the language of {of}"

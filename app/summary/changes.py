@@ -54,9 +54,10 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Delete or shorten the versions that cover removed messages; the messages left may have to be folded again.
 
-    A fold that a person asked for stays scheduled if the version that it builds on or replaces is left, or if it is to
-    replace a kept text and a fold with a kept text is left. If its messages have changed, its worker starts over. If
-    only the kept text itself is left, it is deleted at once.
+    A fold that a person asked for stays scheduled in two cases: the latest valid version is the same as before, or the
+    person wants the kept text replaced and the latest version was folded with it. If the messages of the fold have
+    changed, its worker starts over. If the person wants the kept text replaced, but nothing is left to fold, the kept
+    text is deleted at once.
     """
     head = event.head
     if not has_summary(head):
@@ -100,8 +101,8 @@ async def _replaces_kept(db_session: DbSession, head: Head) -> bool:
 async def _keep_wish(db_session: DbSession, event: LineTruncated, *, again: int | None = None) -> bool:
     """Keep the wishes of a person for the scheduled fold; return whether there are any.
 
-    `again` is the version that is now to be made again, if it is another one: the number of the former one is given to
-    the next version, which may be a text that a person writes.
+    `again` is the number of the version to make again, if the stored one is no longer right. The stored number must
+    not stay: the next version can get the same number, and it may be a text that a person writes.
 
     The seq that a waiting cut needs (`until_seq`) is dropped: the cut is decided on again, because the history has
     changed.

@@ -57,7 +57,8 @@ DIFFERING = f"""
     JOIN statements s ON s.owner_key = {_SCOPE_KEY} AND s.line_id = '{NO_LINE}' AND s.statement_id = r.statement_id
     WHERE $1::uuid IS NOT NULL AND (s.kind, s.character, s.key, s.content, s.operation, s.pattern, s.learnt_at)
         IS DISTINCT FROM (r.kind, r.character, r.key, r.content, r.operation, r.pattern, r.learnt_at)"""  # noqa: S608
-"""Counts rows of $2: a statement of the user ($3) or tenant ($4) has the same id, but other content."""
+"""Counts the rows of $2 for which the user ($3) or the tenant ($4) has a statement with the same id, but other content.
+"""
 
 
 @dataclass(frozen=True, slots=True)

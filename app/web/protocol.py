@@ -26,7 +26,8 @@ from app.web.upgrades import hide_upgrade
 log = logging.getLogger(__name__)
 
 PART_BYTES = 16 * KIB
-"""The parser gets at most this many bytes at once: it reports a header only when the header is complete."""
+"""The parser gets at most this many bytes at once. It reports a header only when the header is complete, so the size of
+an incomplete one can be checked only between two parts."""
 
 PAUSE_S = 0.01
 """The time between two reads of bytes that are dropped."""
@@ -274,7 +275,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._set_reader_deadline()
 
     def _refuse(self, error: AppError) -> None:
-        """Answer with `error` and close; if an earlier request is still served, close after its answer."""
+        """Answer with `error` and close; only close if an earlier request is served, or this one is being answered."""
         log.debug("refused a connection: %s", error.code)
         cycle, in_body = self.cycle, self._phase is Phase.BODY
         if not in_body and self._is_served:
