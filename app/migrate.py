@@ -30,19 +30,25 @@ def migrate(url: str, revision: str = "head") -> None:
             command.downgrade(config, revision)
 
 
+_UNAVAILABLE = (asyncpg.FeatureNotSupportedError, asyncpg.UndefinedFileError)
+"""What PostgreSQL raises for an extension that its server does not have; the second one also if a part is missing."""
+
+
 @contextmanager
 def naming_missing_extension() -> Iterator[None]:
-    """Raise DatabaseRejected, whose message says what to do, if a `CREATE EXTENSION` in the block fails."""
+    """Raise DatabaseRejected, whose message says what to do, if an extension is missing or may not be created."""
     try:
         yield
     except DBAPIError as error:
         extension = re.match(r"CREATE EXTENSION (?:IF NOT EXISTS )?(\w+)", error.statement or "")
         if extension is None:
             raise
-        name = extension[1]
-        if isinstance(driver_error(error), asyncpg.InsufficientPrivilegeError):
+        name, cause = extension[1], driver_error(error)
+        if isinstance(cause, asyncpg.InsufficientPrivilegeError):
             advice = f"a superuser has to run CREATE EXTENSION {name} in it."
             raise DatabaseRejected(f"The role may not create the extension {name} in the database: {advice}") from None
+        if not isinstance(cause, _UNAVAILABLE):
+            raise
         raise DatabaseRejected(f"The server of the database does not have the extension {name}: install it.") from None
 
 

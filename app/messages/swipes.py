@@ -71,7 +71,7 @@ def check_swipes(message_id: str, last_index: int) -> None:
     """Raise TooManySwipes if the index of a message's last swipe would be beyond the maximum."""
     if last_index >= MAX_SWIPES:
         raise TooManySwipes(
-            f"The message {message_id!r} already has {MAX_SWIPES} swipes, the maximum. "
+            f"The message {message_id!r} would have {last_index + 1} swipes; the maximum is {MAX_SWIPES}. "
             "Select one of them and edit it instead.",
             errors=[{"loc": ["body"], "msg": f"would be swipe {last_index + 1} of at most {MAX_SWIPES}"}],
         )

@@ -147,12 +147,13 @@ def _check_end(file: IO[bytes], size: int) -> None:
         raise InvalidVault("The file is not a whole zip: it is cut off, or something else.")
     _, disk, first_disk, here, entries, directory_bytes, begins, comment = _END.unpack(tail[-_END.size :])
     if comment or disk or first_disk or here != entries or b"PK\6\7" in tail[:20]:
-        raise InvalidVault("The zip must be one file without a comment and with at most 65,534 entries.")
+        raise InvalidVault(f"The zip must be one file without a comment and with at most {MAX_ENTRIES:,} entries.")
     if begins + directory_bytes + _END.size != size:
         raise InvalidVault("The zip is damaged: something is missing in it, or before it.")
     if entries > MAX_ENTRIES or directory_bytes > MAX_DIRECTORY_BYTES:
         raise InvalidVault(
-            f"The zip has too many entries or too long names; it may have {MAX_ENTRIES:,}, and a directory of 4 MiB."
+            f"The zip has too many entries or too long names. It may have {MAX_ENTRIES:,} entries, and a directory of "
+            "4 MiB."
         )
 
 

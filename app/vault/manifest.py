@@ -54,10 +54,10 @@ def read_manifest(content: bytes) -> Manifest:
     except orjson.JSONDecodeError as error:
         raise PageError(f"{MARKS}: line {error.lineno}: is not JSON; {_AGAIN}.") from None
     if not isinstance(given, dict) or given.get("version") != VERSION:
-        raise PageError(f"{MARKS}: has not the form that this release writes; {_AGAIN}.")
+        raise PageError(f"{MARKS}: does not have the form that this release writes; {_AGAIN}.")
     line, files, places = given.get("line"), given.get("files"), given.get("places")
     if not isinstance(line, str) or not _are_texts(files) or not isinstance(places, dict):
-        raise PageError(f"{MARKS}: has not the form that an export writes; {_AGAIN}.")
+        raise PageError(f"{MARKS}: does not have the form that an export writes; {_AGAIN}.")
     return Manifest(line, files, {place: _read_marks(marks) for place, marks in places.items()})
 
 
@@ -70,7 +70,7 @@ def _read_marks(marks: Any) -> Mapping[str, Digests]:
         _MARK.fullmatch(mark) and isinstance(digests, str) and len(digests.split()) == (3 if _is_memory(mark) else 1)
         for mark, digests in marks.items()
     ):
-        raise PageError(f"{MARKS}: has not the form that an export writes; {_AGAIN}.")
+        raise PageError(f"{MARKS}: does not have the form that an export writes; {_AGAIN}.")
     return {mark: tuple(digests.split()) for mark, digests in marks.items()}
 
 

@@ -9,6 +9,7 @@ import asyncpg
 import orjson
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.kit.errors import DatabaseRejected
@@ -125,6 +126,15 @@ async def test_a_server_without_an_extension_is_named(database_url: str) -> None
     ):
         async with engine.connect() as connection:
             await connection.execute(text("CREATE EXTENSION nothing"))
+    await engine.dispose()
+
+
+async def test_another_fault_is_not_taken_for_a_missing_extension(database_url: str) -> None:
+    engine = create_async_engine(sqlalchemy_url(database_url))
+    async with engine.connect() as connection:
+        await connection.execute(text("SET TRANSACTION READ ONLY"))
+        with pytest.raises(DBAPIError, match="read-only transaction"), naming_missing_extension():
+            await connection.execute(text("CREATE EXTENSION pg_trgm"))
     await engine.dispose()
 
 

@@ -20,16 +20,18 @@ async def test_a_full_message_takes_no_more_swipes(api: httpx.AsyncClient) -> No
     refused = await api.post("/v1/chats/c/messages/m2/swipes", json={"content": "One more."})
     assert (refused.status_code, refused.json()["code"]) == (409, "too_many_swipes")
     assert refused.json()["detail"] == (
-        "The message 'm2' already has 1000 swipes, the maximum. Select one of them and edit it instead."
+        "The message 'm2' would have 1001 swipes; the maximum is 1000. Select one of them and edit it instead."
     )
     message = await get(api, "/messages/m2")
     assert (len(message["swipes"]), message["content"]) == (MAX_SWIPES, "The last.")
     assert (await edit(api, "m2", content="Another text."))["content"] == "Another text."
 
 
-async def test_a_reimport_adds_no_swipes_to_a_full_message(api: httpx.AsyncClient) -> None:
-    await append(api, [said(1), _swiped(TEXTS)])
-    refused = await api.put("/v1/chats/c/messages", json={"messages": [said(1), _swiped([TEXTS[0], "One more."])]})
+async def test_a_reimport_adds_no_swipes_beyond_the_maximum(api: httpx.AsyncClient) -> None:
+    await append(api, [said(1), _swiped(TEXTS[:-1])])
+    more = _swiped([TEXTS[0], "One more.", "And another."])
+    refused = await api.put("/v1/chats/c/messages", json={"messages": [said(1), more]})
     assert (refused.status_code, refused.json()["code"]) == (409, "too_many_swipes")
-    assert len((await get(api, "/messages/m2"))["swipes"]) == MAX_SWIPES
+    assert refused.json()["detail"].startswith("The message 'm2' would have 1001 swipes; the maximum is 1000.")
+    assert len((await get(api, "/messages/m2"))["swipes"]) == MAX_SWIPES - 1
     ok(await api.put("/v1/chats/c/messages", json={"messages": [said(1), _swiped(TEXTS)]}), 200)
