@@ -1,8 +1,8 @@
 """The handling of each event, step by step.
 
-The packages of messages and of memory layers defer events (`app/chats/events.py`). The *follower* of an event is the
-function that handles it. It runs in the transaction that deferred the event, so memory and conversation are always
-consistent.
+Other packages, such as `messages` and the memory layers, defer events (most are in `app/chats/events.py`). The
+*follower* of an event is the function that handles it. It runs in the transaction that deferred the event, so memory
+and conversation are always consistent.
 
 A *line* is one course of a chat. Its *head* is its row in `chats`, which followers change in memory and then write. The
 *seq* of a message is its number on the line. The history that is sent word for word begins at the *anchor*, a seq; a
@@ -240,7 +240,7 @@ class Pipeline:
         await update_head(db_session, head)
 
     async def _on_line_replaced(self, db_session: DbSession, event: CurrentLineReplaced) -> None:
-        """Raise the revisions of the user and the tenant if contexts of their other chats contain data of this chat."""
+        """Raise revisions of users and tenants whose other chats show data of this chat; let layers schedule work."""
         await knowledge.on_line_replaced(db_session, event)
         for layer in self._layers:
             await layer.on_line_replaced(db_session, event, now=self._clock())
@@ -287,7 +287,7 @@ class Pipeline:
     async def _refresh(self, db_session: DbSession, head: Head, *, changed: str | None = None) -> None:
         """Let the layers update their caches, and schedule what they derive from the texts of other layers.
 
-        If only one layer has changed, `changed` is its name; it derives nothing from this change.
+        If only one layer has changed, `changed` is its name; its own `on_texts_changed` is not called.
         """
         for layer in self._layers:
             await layer.refresh_cache(db_session, head)

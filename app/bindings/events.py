@@ -1,4 +1,4 @@
-"""The event of bindings that changed. Pure.
+"""The event `BindingsChanged` and its parts. Pure.
 
 A binding connects what a call of a tool wrote with the reply that the model is writing. It is open until this reply is
 stored.
@@ -23,7 +23,7 @@ class Bound(NamedTuple):
         sent_at: When the reply was sent.
         matches: Whether the reply has the bound text now, and is neither deleted nor hidden by a person. It is
             False if the call waited for the next alternative text, and a re-import added one without selecting it.
-        turn_seq: A seq in the turn of the reply, by the message that the call followed (`rule.find_turn_seq`).
+        turn_seq: A seq in the turn of the reply, as `rule.find_turn_seq` returned it while the binding was open.
 
     """
 
@@ -36,7 +36,10 @@ class Bound(NamedTuple):
 
 
 class Toggled(NamedTuple):
-    """A binding whose reply got another text, or got back the text that it was bound to."""
+    """A binding whose `matches` changed; `matches` is as in `Bound`.
+
+    Its reply got another text, was deleted or was hidden by a person, or such a change was undone.
+    """
 
     layer: str
     binding_id: UUID
@@ -44,7 +47,7 @@ class Toggled(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """An open binding that was dropped, because its generation was discarded.
+    """An open binding that was dropped, because the awaited reply was discarded or can no longer come.
 
     Attributes:
         layer: The memory layer that stored what the tool wrote.
@@ -64,7 +67,7 @@ class BindingsChanged(LineEvent):
 
     Attributes:
         bound: The bindings whose replies have arrived.
-        toggled: The bindings whose replies got another text, or got back the text that they were bound to.
+        toggled: The bindings whose `matches` changed.
         dropped: The open bindings that were dropped.
 
     """

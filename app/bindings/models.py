@@ -20,8 +20,8 @@ class Binding(Table):
     `Layer.models`.
 
     While a binding `is_open`, its reply is not stored yet. In this state `message_id` is the message that the call
-    named, if any, `next_swipe` is whether the call waits for the next alternative text of that message, and `at_seq` is
-    the seq of the newest message when the tool was called (`rule.place`).
+    named, if any, `next_swipe` is whether the call waits for the next alternative text of that message (by default the
+    newest message), and `at_seq` is the seq of the newest message when the tool was called (`rule.place`).
 
     When the reply has been stored, `message_id` is its id, `at_seq` its seq, and `text_hash` the hash of its text.
     `matches` is whether the reply has this text now and is neither deleted nor hidden by a person. In a chat without

@@ -198,9 +198,9 @@ async def list_open(db_session: DbSession, line: Line) -> list[Open]:
 async def bind(
     db_session: DbSession, line: Line, found: Sequence[tuple[UUID, str, str | None]]
 ) -> list[asyncpg.Record]:
-    """Bind open bindings to texts of messages; `found` are (binding_id, message_id, text), None for the selected text.
+    """Bind open bindings to texts of messages; `found` are (binding_id, message_id, text).
 
-    Return (layer, binding_id, at_seq, sent_at, matches) of each.
+    A text of None is the selected text of the message. Return (layer, binding_id, at_seq, sent_at, matches) of each.
     """
     return await db_session.raw.fetch(_BIND, *line, *zip(*found, strict=True)) if found else []
 
@@ -237,7 +237,7 @@ async def count_open(db_session: DbSession, line: Line) -> int:
 
 
 async def copy_bound(db_session: DbSession, line: Line, from_line_id: UUID, after_seq: int) -> None:
-    """Copy another line's bindings after a seq that are not open, if this line has their replies."""
+    """Copy those bindings of another line that are bound to a reply after `after_seq`, if this line has the reply."""
     await db_session.raw.execute(_COPY_BOUND, *line, from_line_id, after_seq)
 
 

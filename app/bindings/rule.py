@@ -134,7 +134,7 @@ def find_turn_seq(newest: LogMessage | None, named: LogMessage | None) -> int:
     the awaited reply belongs to the next turn.
 
     Args:
-        newest: The newest message when the tool was called; None if there was none.
+        newest: The newest message when the tool was called; None if there was none, and the result is then 0.
         named: The message whose next swipe is awaited; None if the call awaits a new message.
 
     """
@@ -151,7 +151,7 @@ def place(newest: LogMessage | None, named: LogMessage | None, target: Target) -
     Args:
         newest: The newest message that is not deleted, not a thought and not hidden by a person; None if there is none.
         named: The message whose id the call gives; None if it gives none, or if that message is not stored yet. With
-            `target.next_swipe`, the message must be stored.
+            `target.next_swipe`, it must not be None: it is the newest message if the call gives no id.
         target: What the call says about its reply.
 
     In a chat without messages, a call belongs to no reply, unless it names one.

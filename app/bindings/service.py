@@ -81,8 +81,8 @@ class Made(NamedTuple):
         at_seq: The reply's seq; if the binding is open, the seq of the newest message.
         turn_seq: If the binding is open, a seq in the turn of the reply (`rule.find_turn_seq`); otherwise as `at_seq`.
         matches: Whether contexts may contain at once what the layer writes.
-        sent_at: When the reply was sent; if it is not stored yet, when the newest message was sent. None if there is no
-            message, and for a retry.
+        sent_at: When the reply was sent; if it is not stored yet, when the message was sent whose next swipe the call
+            awaits, or else the newest message. None if there is no message, and for a retry.
 
     """
 
@@ -229,9 +229,10 @@ async def on_rename(db_session: DbSession, event: CharacterRenamed) -> None:
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Copy the other line's bindings after `kept_seq`: the open ones, and those whose reply exists on this line.
+    """Copy the other line's bindings after `kept_seq`: those whose reply exists on this line, and most open ones.
 
-    On this line, an open binding gets the seq of the last message before it that both lines have.
+    `queries.copy_open` leaves some open ones out. On this line, an open binding gets the seq of the last message before
+    it that both lines have.
     """
     head = event.head
     if CURSOR not in head.cursors:
@@ -299,7 +300,10 @@ async def _finish(
 
 
 async def _find_named(db_session: DbSession, head: Head, target: Target, asked: LogMessage | None) -> Named | None:
-    """Return the message that a call names; None if it names none or the message is not stored yet. Raises Invalid."""
+    """Return the message that a call names; None if it names none or the message is not stored yet. Raises Invalid.
+
+    With `target.next_swipe`, a call that names none means the newest message.
+    """
     message_id = target.message_id
     if message_id is None:
         if not target.next_swipe:

@@ -72,8 +72,9 @@ async def get_block(db_session: DbSession, view: Viewpoint, label: str) -> Block
 async def list_texts(db_session: DbSession, view: Viewpoint, label: str) -> tuple[list[Value], Mapping[UUID, Applied]]:
     """Return the operations on a block in each scope of the view, newest first, and their outcomes by their ids.
 
-    The outcome of an operation is computed from the present texts of the wider scopes. If the block begins with
-    memories, an operation that writes them is listed too, at the time of the newest memory. Raises BlockNotFound.
+    The outcome of an operation is computed from the present texts of the wider scopes. For the block `facts`, an
+    operation that writes the important memories that fit is listed too, at the time of the newest of them, even if a
+    `replace` hides their text. Raises BlockNotFound.
     """
     check_label(label)
     values = await reading.list_values(db_session, view, KIND, label)
@@ -155,8 +156,8 @@ def say(edit: Edit) -> Said:
 async def _write(db_session: DbSession, scope: ScopeKey, label: str, text: str, *, now: datetime) -> bool:
     log = await reading.list_log(db_session, Viewpoint.of_scope(scope), KIND)
     held = fold(log, scope.character or None).get(label)
-    # A text that holds already is not stored again, with one exception: a tool has written another text after it, which
-    # does not hold because its reply was taken back. If that reply returned, the tool's text would hold again.
+    # A person's text that holds already is not stored again, with one exception: a tool has written another text later,
+    # which does not hold because its reply was taken back. If that reply returned, the tool's text would hold again.
     is_written = held is not None and _is_written(held.log, text)
     if held is None or not is_written or not await reading.is_newest(db_session, scope, KIND, held.deciding):
         edited = held is not None and _changes_others(held)

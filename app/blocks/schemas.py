@@ -86,8 +86,8 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    If the block `facts` begins with the most important memories, its oldest item is a `replace` with the origin
-    `extractive`. This item is made for each answer and not stored, so it shows the memories of today.
+    If there are important memories, one item of the block `facts` is a `replace` with the origin `extractive`, at the
+    time of the newest of them. This item is made for each answer and not stored, so it shows the memories of now.
     """
 
     id: UUID = Field(description="The id of the operation.")

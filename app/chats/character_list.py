@@ -26,8 +26,8 @@ def merge_characters(stored: Characters, given: Characters, make_id: Callable[[]
     former name does not rename the character back. If `aliases` are given, a former name that they leave out can be
     given to another character. The caller makes sure that the given names are unique, and the given ids too.
 
-    Raises CharacterMismatch if the id and the name belong to different characters, or if the id is known but the name
-    is not a name of that character; and CharacterTaken if two given characters are the same stored one.
+    Raises CharacterMismatch if a given id and its name do not belong to the same stored character, unless both are
+    unknown; and CharacterTaken if two given characters are the same stored one.
     """
     matches = [_find_by_id_or_name(stored, one) or _find_by_alias(stored, given, one) for one in given]
     merged = []

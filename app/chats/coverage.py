@@ -13,11 +13,12 @@ class Coverage:
     Attributes:
         first_seq: The first message of the range.
         last_seq: The last message of the range, inclusive.
-        kind: The kind of the object: the status that the inclusion report gives to the messages it covers.
+        kind: The kind of the object, such as `memo`. The inclusion report gives it as the status of messages that the
+            object covers.
         id: The object's id, or the number of a version; None if it does not exist yet, for example the memo of a batch
             that still lacks messages.
-        state: `pending` and `failed` are objects that are not made yet, or have failed for good. `made` includes an
-            object that is stale but in the prompt, or not to be made again; an `empty` one has no text. A fact or
+        state: `pending` and `failed` are objects that are not made yet, or have failed for good. A stale object is
+            `made`, too, if it stays in the prompt or will not be made again. An `empty` one has no text. A fact or
             memory that was `learnt` from messages does not cover them: the report names it for messages that nothing
             covers.
         filters: The eligibility filters of the object; None if the chat's current settings decide.

@@ -128,7 +128,10 @@ class LineTruncated(LineEvent):
 
     @property
     def former_line(self) -> tuple[UUID, UUID]:
-        """The line with the rows from before the truncation, as far as this one may lack them."""
+        """The line that has all rows from before the truncation.
+
+        It is `copied_from` if this line is a new copy, because a copy can lack some of the rows; otherwise this line.
+        """
         return self.copied_from or self.head.line
 
 
@@ -251,7 +254,7 @@ class ChatEdited:
 def content_changed(pair: Pair) -> bool:
     """Return whether something changed that summaries depend on: a message's text, its speaker or its eligibility.
 
-    Hiding by scenes (auto-hide) changes none of these: scenes hide only messages that the running recap covers.
+    Hiding by scenes (auto-hide) changes none of these: messages that scenes hide stay eligible.
     """
     before, after = (message._replace(hidden_by=None) if message.hidden_by == "scenes" else message for message in pair)
     return before != after

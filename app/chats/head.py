@@ -97,8 +97,8 @@ class Head:
         cut_waits: Whether the history is full, and its cut waits until memories cover the old messages, or for an edge.
         last_cut: `{"at_seq", "reason", "at"}` of the last cut.
         awaits_reply: Whether the user spoke last, so that a reply completes a turn.
-        cursors: Small states by name: of each layer, of the cut (`cut`), of `bindings`, and of the `pauses` between
-            calls of the model.
+        cursors: Small states by name: of layers, of the cut (`cut`), of `bindings`, of `knowledge`, of the messages'
+            `vectors`, and of the `pauses` between calls of the model.
         last_active_at: When messages were last appended, or when the chat was created or forked if that is later, by
             the service's clock.
         is_current: Whether the line is its chat's current one; it may no longer be when a job reads it.

@@ -1,7 +1,7 @@
 """Tables of chats.
 
-The primary keys of all rows of a line begin with (chat_key, line_id), so a line is copied by copying the rows with this
-beginning.
+The primary key of each row of a line begins with the chat's key and the line's id, so a line is copied by copying the
+rows with this beginning.
 """
 
 from datetime import datetime
@@ -139,8 +139,9 @@ class Message(Table):
         CheckConstraint("importance IS NULL OR (importance >= 0 AND importance <= 1)", name="importance"),
         CheckConstraint("seq >= 1", name="seq"),
         CheckConstraint("selected_swipe >= 0", name="selected_swipe"),
-        # The condition is true of every row. It keeps PostgreSQL from reading a range of seq by this index, which it
-        # can do if it has no statistics of the line yet: only a condition on `message_id` implies `IS NOT NULL`.
+        # The condition is true of every row. Without it, PostgreSQL might read a range of seqs by this index if it has
+        # no statistics of the line yet. With it, PostgreSQL uses the index only for queries with a condition on
+        # `message_id`, because only these imply `IS NOT NULL`.
         Index(
             "uq_messages_id",
             "chat_key",

@@ -1,6 +1,6 @@
 """The presets: sets of default values. Pure.
 
-Each contains only the values that differ from the defaults of the schema; `app.chats.settings` merges them.
+Each contains the values that replace the defaults of the schema; `app.chats.settings` merges them.
 """
 
 from typing import Any

@@ -36,7 +36,8 @@ _TURN_MESSAGES = 2
 """A turn adds a message of the user and a reply."""
 
 _SCENE_MESSAGES = 8
-"""With `grow_messages: 0`, the history is cut when a scene ends. This is a typical length of a scene, in messages."""
+"""The assumed number of messages between two cuts with `grow_messages: 0`: the typical length of a scene, at whose end
+the history is cut. With the edges `every_message`, the number is `_TURN_MESSAGES`."""
 
 _PREFIX_MESSAGES = 3
 """A low estimate of the length of the texts before the history (personas, memories), in messages."""

@@ -168,7 +168,7 @@ async def _erase(db_session: DbSession, key: UUID) -> frozenset[UUID]:
     lines = (await db_session.scalars(select(ChatLine.line_id).where(ChatLine.chat_key == key))).all()
     for table in list_tables():
         if "chat_key" in table.c:
-            for line_id in lines:  # line by line, so that no statement takes longer than a statement may
+            for line_id in lines:  # line by line, so that no statement exceeds the database's `statement_s`
                 await db_session.execute(table.delete().where(table.c.chat_key == key, table.c.line_id == line_id))
             await db_session.execute(table.delete().where(table.c.chat_key == key))
     for table in _list_owned():

@@ -1,6 +1,7 @@
 """The settings of a chat, nested by layer, with defaults from a preset. Pure.
 
-A chat stores only what differs from its preset. Each layer defines its own section (`app/<layer>/settings.py`).
+A chat stores only the settings that requests have set; its preset provides the others. Each layer defines its own
+section (`app/<layer>/settings.py`).
 """
 
 import logging

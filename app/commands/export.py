@@ -74,7 +74,7 @@ def _write_output(url: str, ref: ChatRef, form: FileFormat, path: Path) -> None:
 def _is_standard_output(path: Path) -> bool:
     """Return whether a path leads to the file, pipe or device that standard output writes to, as `/dev/stdout` does.
 
-    Such a file is written to as it is open: what other commands wrote into it must stay.
+    Such a file is not opened again, which would empty it: what other commands wrote into it must stay.
     """
     try:
         return os.path.samestat(path.stat(), os.fstat(_STANDARD_OUTPUT))
@@ -85,7 +85,7 @@ def _is_standard_output(path: Path) -> bool:
 def _find_replaced(path: Path) -> Path | None:
     """Return the path, without links, of a file that is new or can be replaced; None for a device, pipe or folder.
 
-    Of a link to an open file, such as `/dev/stdout`, the path without links need not exist: then it is None, too.
+    Also None for a link to an open file, such as `/dev/stdout`, if its path without links does not exist.
     """
     try:
         path.stat()

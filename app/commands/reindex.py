@@ -1,4 +1,4 @@
-"""memobook reindex: give the texts of all current lines vectors of the configured model, and use it from then on.
+"""memobook reindex: make the vectors of the configured model for the texts of all current lines, then use this model.
 
 With `--from-markdown`, it brings what a person changed on the pages of a vault into the chat instead.
 """
@@ -43,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make the missing vectors of the configured model, and make it the current one. A later run continues this one."""
+    """Make the missing vectors of the configured model, and make it the current one.
+
+    If a run is interrupted, the next one continues it.
+    """
     if options.from_markdown is not None:
         return _run_from_markdown(options)
     if options.chat_id is not None or options.dry_run:

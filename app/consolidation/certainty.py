@@ -1,8 +1,9 @@
 """Finds sentences in which speakers state who they are, what they like, or what they promise. Pure.
 
-Only such sentences are certain enough for the core block `facts`, which is in every prompt, unless the caller gave
-their message an importance. A sentence about an event can be as important, but only for a while. The rules recognise
-the first person in English, German, Spanish, French, Japanese and Chinese.
+Only such sentences are certain enough for the core block `facts`, which is in every prompt. If the caller gave a
+message an importance, only this importance decides whether its sentences reach the block. A sentence about an event can
+be as important, but only for a while. The rules recognise the first person in English, German, Spanish, French,
+Japanese and Chinese.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Consolidation without a model: quotes important sentences, and finds facts that are stated beyond doubt. Pure.
 
-Nothing is rephrased: a memory is a sentence of a message, word for word, with its speaker. The sentences are chosen as
-for memos (`app/summarising/extractive.py`), but only among those that are important enough by the rules of
+Nothing is rephrased: a memory quotes a sentence of a message, or a part of it, with its speaker. The sentences are
+chosen as for memos (`app/summarising/extractive.py`), but only among those that are important enough by the rules of
 `importance.py`.
 """
 
@@ -68,9 +68,9 @@ def promote(
 ) -> list[Learnt]:
     """Return a memory of each of these messages that has an importance above 0.6, in order.
 
-    The memory quotes one sentence: of the weightiest sentences that have at most 40 tokens together, the first one. A
-    message has no memory if each of its sentences says nothing, is too long, or only states a fact that `find_facts`
-    finds. The other arguments are those of `learn`.
+    The memory quotes one sentence: up to three sentences with at most 40 tokens together are chosen as in `learn`, and
+    the first of them is quoted. A message has no memory if each of its sentences says nothing, is too long, or only
+    states a fact that `find_facts` finds. The other arguments are those of `learn`.
     """
     return [
         memory

@@ -84,7 +84,10 @@ def learn_by_rule(source: Source, history: Sequence[Utterance]) -> Draft:
 
 
 def quote_important(source: Source, history: Sequence[Utterance], learnt: Sequence[Learnt]) -> list[Learnt]:
-    """Return a memory of each message that the caller rated as important and that is no source in `learnt`."""
+    """Return memories of the messages that the caller rated as important and that nothing in `learnt` comes from.
+
+    A message has one memory, or none if it has no sentence to quote; see `promote`.
+    """
     heeded = {seq for one in learnt for seq in one.sources}
     given = {seq: value for seq, value in source.importance.items() if value > PROMOTION_IMPORTANCE}
     rated = [said for said in source.utterances if said.seq in given and said.seq not in heeded]

@@ -2,7 +2,8 @@
 
 `changes.py` handles the other events. While the layer is on, the line's cursor contains the open range as `period`: the
 range that new messages extend. It begins after the end of the last closed range. `dated_at` is the date of the last
-range that became due. One append can schedule ranges several times, and each of them must have a later date.
+range that became due. One append can schedule ranges in several steps: `on_append`, then `on_session` for each session
+that ends. Each range must have a later date than the one before it.
 """
 
 from collections.abc import Sequence

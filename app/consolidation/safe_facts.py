@@ -1,7 +1,7 @@
 """Facts that a user states in words that leave no doubt, such as "My name is Mira." Pure.
 
-A wrong fact is worse than a missing one. So the sentence must begin with one of the patterns, the value of a name must
-be written like a name and end its clause, and `fact_values.py` refuses other values that are in doubt. A message that
+A wrong fact is worse than a missing one. So the sentence must begin with one of the patterns, and a name must be
+written like a name and end its clause. `fact_values.py` refuses doubtful values of all other facts. A message that
 quotes and narrates, such as `"My name is Anna," she lies.`, states no facts, because a character could be the speaker.
 "I'm Jonas" gives no name: "I'm Irish" has the same form.
 """

@@ -1,7 +1,7 @@
 """Fits a context into `max_tokens`. Pure.
 
-`trims.py` yields the chain: ever shorter contexts in a fixed order. The first one that fits is used. So of the same
-parts, a context with a smaller budget never contains anything that one with a larger budget leaves out.
+`trims.py` yields the chain: ever shorter contexts in a fixed order. The first one that fits is used. So if two contexts
+are made from the same parts, the one with the smaller budget never contains anything that the other one leaves out.
 """
 
 from collections.abc import Sequence

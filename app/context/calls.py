@@ -14,7 +14,10 @@ _ARGUMENTS = {"function": "arguments", "custom": "input"}
 
 
 def find_calls(entries: Sequence[HistoryMessage]) -> dict[int, int]:
-    """Return a map from the index of each tool result that has a call to the index of the message with that call."""
+    """Return, by the index of each tool result, the index of the message with its call.
+
+    Results without a call are left out.
+    """
     if not any(entry.tool_calls for entry in entries):
         return {}
     called: dict[str, int] = {}

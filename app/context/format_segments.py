@@ -14,8 +14,8 @@ from app.context.wording import word_line, word_lines, word_message
 def render_message(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
     """Return the block of a message: a transcript line, which names the speaker.
 
-    The newest message has a role of its own, so its text begins with the speaker only if the message has a name, or
-    with inline timestamps.
+    The newest message has a role of its own, so its text begins with the speaker only if the message has a name, or if
+    timestamps are inline.
     """
     text = word_message(entry, render_options.style) if part == "newest" else word_line(entry, render_options.style)
     return Block(entry, part, entry.role, text, count_text(entry, text, render_options.count))
@@ -25,8 +25,8 @@ def list_segments(blocks: Sequence[Block], stable: int, style: TranscriptStyle) 
     """Return a row for each segment; the history is one row, whose text is a transcript and whose role is null.
 
     `tokens` counts the text in the context's format, without the overhead of messages. `stable` is the number of blocks
-    at the start that stay the same in the next turn; only these are `cacheable`, and the history is if its first
-    message is one of them. A segment among the messages is not in the transcript: its `depth` says where it belongs.
+    at the start that stay the same in the next turn. A segment is `cacheable` if it is one of these blocks, the history
+    if its first message is. A segment among the messages is not in the transcript: its `depth` says where it belongs.
     """
     rows: list[dict[str, Any]] = []
     history = [block for block in blocks if block.part == "history"]

@@ -12,7 +12,10 @@ from app.chats.coverage import Coverage
 from app.chats.eligibility import Filters, Marked, is_sent, why_ineligible
 
 _COVERED = "covered"
-"""The entry of `STATUSES` for the kind of a coverage, such as `memo`: the status of a message that a memory covers."""
+"""The placeholder in `STATUSES` for all kinds of coverages, such as `memo`.
+
+The kind is the status of a message that a memory of this kind covers.
+"""
 
 STATUSES = (
     "verbatim",

@@ -15,9 +15,9 @@ class Parts:
     """Everything that can go into a context.
 
     Attributes:
-        segments: The segments that the service makes itself, except `history` and `newest`, which have fields of their
-            own, and the caller's segments. The caller's are those whose names `SegmentTables.order` does not contain;
-            if there is not enough room, the last of them is left out before the others.
+        segments: The caller's segments, and those that the service makes itself, except `history` and `newest`, which
+            have fields of their own. The caller's are those whose names `SegmentTables.order` does not contain; if
+            there is not enough room, the last of them is left out before the others.
         contributions: The layers' contributions to segments, in the order of the registry.
         history: The messages from the anchor on, oldest first, without `newest`.
         newest: The last message if it is the user's.

@@ -107,14 +107,15 @@ def write_statement(
 ) -> str:
     """Return the statement of a context.
 
-    Its arguments are the keys of the chat and of the tenant; the context's `max_tokens`, or None for the chat's; with
-    `before` the id of the message that the context is for; unless `of_current` the line's id.
+    Its arguments are the key of the chat, the key of the tenant, and the context's `max_tokens`, or None for that of
+    the chat. After them come the id of the message that the context is for, if `before` is true, and the line's id, if
+    `of_current` is false.
 
     Args:
         queries: (layer name, scalar subquery on `c` and `b`); the result of each is the column `q_<name>`.
         of_current: Whether the line is the chat's current one.
         before: Whether only messages before a given one count. `b.seq` is the seq of that message, else NULL.
-        conditions: (name of a column, condition on `c` whose result it is).
+        conditions: (name of a column, condition on `c`); the column has the result of the condition.
 
     """
     return _CONTEXT.format(
@@ -247,7 +248,7 @@ class Source:
         edges: The edges that the layers contribute.
         history: The messages from the anchor on, oldest first, with blank ones, which are not sent.
         history_messages: How many of them count for cuts, as in `Head.history_messages`: those that are not blank.
-        pinned: The pinned messages before the history.
+        pinned: The pinned messages that are out of the history (`pinned.py`), without blank ones.
 
     """
 

@@ -157,7 +157,8 @@ def fit_recalled(
 ) -> tuple[Fitted, Sequence[Hit], Sequence[Omission]]:
     """Return the context with the recalled results that fit, those results, and the omissions of the recall.
 
-    These are results that exceed `max_tokens`, and the vectors (`no_vectors`) if the embedding model did not answer.
+    The omissions are the results that exceed `max_tokens`, and the vectors (`no_vectors`) if the embedding model did
+    not answer.
 
     If not all results fit, the limit is halved until the rest fits, so more can be left out than necessary.
 

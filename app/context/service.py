@@ -1,7 +1,8 @@
 """Assembles the context of the next model call: mostly one SQL statement, then pure functions.
 
 A second statement follows if layers need more data (`find_current`); recall adds one or two. Nothing is written to
-PostgreSQL. The sources that were recalled are stored in this process, and in Redis if there is one.
+PostgreSQL, except the usage of the embedding model if recall calls one. The sources that were recalled are stored in
+this process, and in Redis if there is one.
 """
 
 from collections.abc import Collection, Sequence

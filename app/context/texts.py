@@ -24,7 +24,7 @@ _STAMPS = (
 def word_instruction(
     own: str | None, present: Collection[str], instructions: Mapping[str, str], *, stamped: bool = False
 ) -> str:
-    """Return the instruction that explains the memory segments to the model, or "" if the context has none.
+    """Return the instruction that explains the memory segments to the model, or "" if there is nothing to explain.
 
     `present` has the names of the segments in the context, and `instructions` the text about each, by the segment's
     name. With `stamped`, messages have inline timestamps, and the instruction says that the service adds them. If `own`

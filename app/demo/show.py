@@ -23,7 +23,8 @@ _COVERED = {
     "summary": "by the summary",
     "recap": "by the running recap",
 }
-"""Any other status is the name that a layer uses for its coverage, and is shown as such."""
+"""A status in none of the tables `_SENT`, `_COVERED` and `_NOT_SENT` is another kind of coverage: it is shown as
+`by <kind>`."""
 
 _NOT_SENT = {
     "out_of_budget": "not: they or their memo do not fit the budget",

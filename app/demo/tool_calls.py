@@ -1,8 +1,8 @@
 """Extracts calls of the diary tool from the messages of a conversation. Pure.
 
 Frontends store such a call in the form of their model's API: a message of the assistant with `tool_calls` and usually
-without text, followed by a message with the tool's result. The demo does not send these messages; it sends
-the call to the tool's endpoint instead.
+without text, followed by a message with the tool's result. If the first message has neither text nor other calls, the
+demo sends neither of the two messages; it sends the call to the tool's endpoint instead.
 """
 
 import json

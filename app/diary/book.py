@@ -134,8 +134,8 @@ async def list_shared(
 ) -> list[tuple[str, Elsewhere, bool]]:
     """Return entries of the user's other chats, sorted by time: the newest, and those that the segment `diary` holds.
 
-    Each is a tuple: the character, the entry, and whether contexts contain it. If the caller's token is limited to the
-    chat, the result is empty. Raises ChatNotFound, LineNotFound, Invalid.
+    Each is a tuple: the character, the entry, and whether contexts contain it. If the caller sees only the chat itself,
+    the result is empty. Raises ChatNotFound, LineNotFound, Invalid.
     """
     chat = await get_line(db_session, ref, line)
     if character is not None:

@@ -59,10 +59,11 @@ async def take_over(
 ) -> None:
     """Let an entry that the character writes itself replace the service's entry about the turns that include `at_seq`.
 
-    The turns that an entry of the service is about are called a period. The reply, or a message with tool calls before
-    it (from `turn_seq` on, if the call came before the reply), may have been the last one of the period, so the
-    service's entry can already be scheduled. A new period begins after the reply. If the chat has other active
-    characters, the period goes on, because their entries about it are still due.
+    The turns that an entry of the service is about are called a period. If a period ended with the reply at `at_seq`,
+    the service's entry may be scheduled already, so it is cancelled. If the call came before the reply, a period may
+    also have ended with a message with tool calls before the reply. So the character's entries about any message from
+    `turn_seq` to `at_seq` are cancelled. A new period begins after the reply, unless the chat has other active
+    characters: the open period then goes on, because their entries about it are still due.
     """
     first_seq = at_seq if turn_seq is None else min(turn_seq, at_seq)
     unwritten = await _list_unwritten(db_session, head, character, first_seq, at_seq)
@@ -81,7 +82,7 @@ async def put_off(db_session: DbSession, head: Head, character: str, turn_seq: i
     unwritten = await _list_unwritten(db_session, head, character, turn_seq, turn_seq)
     unwritten = await leave_out_waiting(db_session, head, unwritten, now=now)
     if unwritten:
-        # An item that is scheduled already cannot wait for so long, so it is replaced.
+        # `schedule` lets an existing item wait for at most MAX_WAIT_S (30 s), so the items are deleted first.
         await unschedule(db_session, head, NAME, [item.key for item in unwritten])
         await schedule(db_session, head, NAME, unwritten, now=now, settle_s=REPLY_WAIT_S)
 
@@ -89,7 +90,10 @@ async def put_off(db_session: DbSession, head: Head, character: str, turn_seq: i
 async def leave_out_waiting(
     db_session: DbSession, head: Head, unwritten: Sequence[NewWork], *, now: datetime
 ) -> list[NewWork]:
-    """Return those of the service's unwritten entries that do not wait for the reply of an open call."""
+    """Return those of the service's unwritten entries that do not wait for the reply of an open call.
+
+    An entry is unwritten while it is only a work item (`changes.py`).
+    """
     if not unwritten:
         return []
     keys = [item.key for item in unwritten]

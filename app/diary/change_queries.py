@@ -196,7 +196,10 @@ async def list_writing(
 async def list_waiting(
     db_session: DbSession, line: Line, layer: str, keys: Sequence[str], *, now: datetime, wait_s: float
 ) -> set[str]:
-    """Return those of `keys` whose work items were scheduled to wait for `wait_s`, have not failed and are not ripe."""
+    """Return those of `keys` whose work items were scheduled to wait for `wait_s` and still wait.
+
+    Items that are parked, or that wait for a retry, are left out.
+    """
     rows = await db_session.raw.fetch(_WAITING, *line, layer, list(keys), now, wait_s)
     return {row["key"] for row in rows}
 

@@ -54,7 +54,10 @@ class _Period:
 
     @property
     def speaks(self) -> bool:
-        """Whether the range still has an eligible message of the character, or one without a name."""
+        """Whether the range still has an eligible message of the character, or one without a name.
+
+        For the unnamed diary, any eligible message of the assistant counts.
+        """
         names = (self.character, NAMELESS)
         said = (one for one in self.source.utterances if one.role == "assistant")
         return any(not self.character or one.name in names for one in said)

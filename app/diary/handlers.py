@@ -1,9 +1,9 @@
 """Handles appends, caches the prompt text of diaries, and schedules folds; `changes.py` handles changed messages.
 
 The layer's cursor on a line's head has three fields. `number` is the highest number of an entry. `period` is the open
-period, whose turns lead to the next entry of the service. `outdated` lists the characters whose diaries have changed
-since they were cached; true means that all have changed, and `cut` that only the anchor has moved. The anchor is the
-seq at which the history begins; a cut moves it.
+period (`app/layers/turns.py`): when it has enough turns, the service writes entries about it. `outdated` lists the
+characters whose diaries have changed since they were cached; true means that all have changed, and `cut` that only the
+anchor has moved. The anchor is the seq at which the history begins; a cut moves it.
 
 The diaries of a line share the numbers, so no number is used twice. An entry of the service gets its number when it is
 scheduled, so that entries are in story order, even if a later one is written first.

@@ -32,8 +32,8 @@ class Held:
         after: Entries up to this number are not in `diary_recent`: the version covers them, or `diary` had no room for
             them at the cut.
         numbers: The numbers of the entries that it holds, in order, including entries that have become invalid since.
-        lost: What the segment held before, if the choice is provisional. If the version that it held then no longer
-            exists, the version in `lost` is None, and the former choice cannot return.
+        lost: What the segment held before, if the choice is provisional. Its `version` is None if that version no
+            longer exists, or if the history was cut since; the former choice then cannot return.
 
     """
 
@@ -97,8 +97,9 @@ def find_held(former: Mapping[str, Any], name: str, names: Collection[str]) -> H
 def find_lost(held: Held | None, chain: Chain, *, is_valid: bool) -> Held | None:
     """Return what the segment held before the fold in it became invalid, or None if no fold became invalid.
 
-    At a cut, the newest version of the chain is checked, and the result has no `version`, because nothing returns after
-    a cut. Otherwise the version in `held` is checked; the result has no `version` if that version no longer exists.
+    At a cut, the newest version of the chain is checked, and the result has no `version`: the former content cannot
+    return after a cut. Otherwise the version in `held` is checked, and `held.lost` is the result if the choice is
+    provisional already; the result has no `version` if that version no longer exists.
 
     Args:
         held: What the segment has held so far; None at a cut.

@@ -86,7 +86,8 @@ SPEAKERS = f"""
     FROM unnest($3::int[], $4::int[]) AS p (first_seq, last_seq) ORDER BY p.first_seq"""  # noqa: S608
 
 
-# An entry of a tool comes from its reply. Once a person ends this dependence, `at_seq` can be another message.
+# An entry of a tool is about its reply, so its first seq is `at_seq`. Once a person edits or keeps the entry, `at_seq`
+# can become another message, for example in a truncation, so the entry then counts as about no message (0).
 DOCUMENTS = """
     SELECT 'diary:' || e.entry_id, e.content,
         coalesce(e.first_seq, CASE WHEN e.origin = 'tool' AND NOT e.kept THEN e.at_seq ELSE 0 END), e.at_seq,

@@ -56,7 +56,7 @@ async def check_server(connection: Connection) -> Finding:
 
 
 async def check_locale(connection: Connection, *, is_embedded: bool) -> Finding:
-    """Check whether PostgreSQL knows letters outside ASCII: then it finds two words in `é—é`, otherwise none or one."""
+    """Check whether PostgreSQL knows letters outside ASCII: if so, it finds two words in `é—é`, else none or one."""
     row = await connection.fetchrow(
         """
         SELECT datctype AS ctype, (SELECT count(*) > 1 FROM ts_parse('default', 'é—é')) AS knows_letters

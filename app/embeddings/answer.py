@@ -11,7 +11,7 @@ from app.kit.llm.embeddings import Embeddings, Vector
 
 
 def read_embeddings(body: bytes, *, texts: int) -> Embeddings:
-    """Return the normalised vectors in the body of a 2xx response to a request with so many texts, at least one.
+    """Return the normalised vectors in the body of a 2xx response; the request had `texts` texts, one or more.
 
     Raises ModelError unless there is one vector for each text, and all have the same length.
     """

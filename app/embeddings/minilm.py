@@ -22,7 +22,7 @@ MAX_TOKENS = 256
 _LAYERS, _HEADS = 6, 12
 _EPSILON = 1e-12
 _CHUNK = 16_384
-"""For so many numbers the activation is computed at once, so that they stay in the processor's cache."""
+"""The activation is computed for this many numbers at a time, so that they stay in the processor's cache."""
 
 
 class MiniLm:

@@ -23,7 +23,7 @@ class RecordedModel:
     def find_difference(self, name: str, dimension: int | None) -> str | None:
         """Return in one line how another model differs, or None if it does not.
 
-        `dimension` is None if it is not known; then it does not differ.
+        `dimension` is None if it is not known; then only the names are compared.
         """
         if (name, dimension or self.dimension) == (self.name, self.dimension):
             return None

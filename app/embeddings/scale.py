@@ -1,4 +1,4 @@
-"""The scale of a model: from which cosine on two texts have something to do with each other. Pure.
+"""The scale of a model: the cosine that unrelated texts have, and similarities relative to this cosine. Pure.
 
 The cosine of unrelated texts is 0.05 with MiniLM, and about 0.7 with models such as E5, by their documentation. So a
 cosine says little as long as it is not known which cosine unrelated texts have. Once for each model, that is measured

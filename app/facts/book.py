@@ -67,8 +67,9 @@ async def set_in_chat(db_session: DbSession, ref: ChatRef, key: str, value: str,
 async def set_in_scope(db_session: DbSession, scope: ScopeKey, key: str, value: str, *, now: datetime) -> bool:
     """Set a fact of a scope for a person; return whether no fact of the scope had the key. Raises TooManyKeys.
 
-    If a person set the same value last, it is stored again only if a tool has set another value since and its reply was
-    taken back. If that reply returned, the tool's value would otherwise hold.
+    If the value that holds is the same and a person set it, it is stored again only if the scope has a newer value that
+    does not hold, because its reply or messages were taken back. If these returned, the newer value would otherwise
+    hold.
     """
     await lock_scope(db_session, scope)
     held = await reading.find_held(db_session, Viewpoint.of_scope(scope), KIND, key)

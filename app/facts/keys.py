@@ -26,8 +26,8 @@ def normalise_key(key: str) -> str | None:
 def choose_key(given: str, known: Collection[str]) -> str:
     """Return the key for a fact that a model or a rule calls `given`.
 
-    It is the key of the known fact with the same name, such as one that a person has set, or else the normalised key.
-    A key without a letter or digit stays as it is.
+    It is the known key with the same normalised form, such as one that a person has set, or else the normalised key. A
+    key without a letter or digit stays as it is.
     """
     key = normalise_key(given)
     if given in known or key is None:

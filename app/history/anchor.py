@@ -49,8 +49,8 @@ async def cut_after_append(
 ) -> Cut | None:
     """Decide on a session's cut or a cold cut, then on a full or forced cut; return the last cut made, or None.
 
-    The new messages count only for the full or forced cut. `session_seq` is the seq of the message that begins a new
-    session; None if none of the new messages does.
+    The new messages do not count for a cold cut. `session_seq` is the seq of the new message that begins the newest
+    session, None if none begins one; the messages from `session_seq` on do not count for the session's cut.
     """
     head = advance.head
     cut = None
@@ -82,10 +82,11 @@ async def cut_if_settled(
 async def cut_at_break(
     db_session: DbSession, head: Head, session_seq: int, layers: Sequence[CoveringLayer], *, now: datetime
 ) -> Cut | None:
-    """Cut the history to `keep_messages` where a session ended; return the cut, or None.
+    """Cut the history because a session ended; return the cut, or None.
 
-    The messages from `session_seq` on, those of the new session, do not count. If the layers do not cover the old
-    messages yet, the missing work is scheduled, and the cut is decided on again at each `LayerChanged`.
+    The cut leaves all messages of the new session, which begins at `session_seq`, and at least `keep_messages` messages
+    before them. If the layers do not cover the old messages yet, the missing work is scheduled, and the cut is decided
+    on again at each `LayerChanged`.
     """
     decision = await _decide_session(db_session, head, session_seq, layers)
     match decision:
@@ -101,7 +102,7 @@ async def cut_at_break(
 
 
 def forget_break(head: Head, from_seq: int) -> None:
-    """Drop the waiting cut of a session if the next one began at or after `from_seq`, where the line was cut off."""
+    """Drop a session's waiting cut if the next session began at or after `from_seq`, where the line was cut off."""
     cursor = _cursor_of(head)
     if cursor.session_seq is not None and cursor.session_seq >= from_seq:
         _store_cursor(head, replace(cursor, session_seq=None))

@@ -58,8 +58,8 @@ class AwaitEdge:
     A layer may add such an edge when its work ends.
 
     Attributes:
-        recheck_messages: The number of messages with which a cut of the history at the first edge after its beginning
-            leaves `keep_messages` messages. An append that reaches this number decides again. None if there is no such
+        recheck_messages: The length that the history must reach before a cut at the first edge after its beginning
+            leaves `keep_messages` messages. An append that reaches this length decides again. None if there is no such
             edge, or if a cut there leaves enough already. While the history is overdue, every append decides again.
 
     """
@@ -241,11 +241,11 @@ def decide_rewind(newest: History) -> Cut | None:
 
 
 def decide_move(wanted: Cut, anchor_seq: int, last_cut_seq: int | None) -> Cut | Skip | None:
-    """Decide how the anchor moves to `wanted`; None if it is already there.
+    """Decide how the anchor moves to `wanted`; None if it is already there and no later cut is stored.
 
-    A move back is a cut. So is any move to a seq before `last_cut_seq`: a line that was copied from the beginning of
-    another one still stores the last cut of that line, and the new cut replaces it. Every other move forward is a skip,
-    because the messages in between are not sent anyway.
+    A move back is a cut. If `wanted` is before `last_cut_seq`, the result is a cut, too, even if the anchor is already
+    there: a line that was copied from the beginning of another one still stores the last cut of that line, and the new
+    cut replaces it. Every other move forward is a skip, because the messages in between are not sent anyway.
     """
     if wanted.at_seq < anchor_seq or (last_cut_seq is not None and wanted.at_seq < last_cut_seq):
         return wanted
@@ -300,7 +300,7 @@ def can_cut(target: int | None, covered_seq: int | None, anchor_seq: int) -> boo
 def _pair_tool_calls(history: Iterable[Sent]) -> list[tuple[int, int]]:
     """Return the seqs of each tool call and its result.
 
-    A result belongs to the nearest open call with its id before it, because models reuse ids.
+    A result belongs to the nearest call before it that has its id and no result yet, because models reuse ids.
     """
     called: dict[str, int] = {}
     pairs = []

@@ -60,7 +60,7 @@ class DatabaseKeyring:
 
     Args:
         database: The database with the keys.
-        clock: Used to check whether a token has expired.
+        clock: Used to check whether tokens and cached rows have expired.
         jwt_secret: The secret that signs tokens; None to use one that is generated and stored in the database.
         trusted_origins: Origins of web pages whose requests are served while no key exists, besides local ones.
         rate_limiter: Limits the requests of each key and token; None for no limits.
@@ -167,7 +167,7 @@ class DatabaseKeyring:
         of = name, self._generation  # a lookup that began before this process revoked a key may still find the key
         lookup = self._lookups.get(of)
         if lookup is None:
-            # In a context of its own: the lookup goes on if the client of this request disconnects.
+            # Without the context variables of this request: otherwise the lookup would end if its client disconnects.
             lookup = self._lookups[of] = asyncio.create_task(self._look_up(name, now), context=Context())
             lookup.add_done_callback(lambda _: self._lookups.pop(of, None))
         return await asyncio.shield(lookup)

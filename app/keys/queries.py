@@ -1,4 +1,4 @@
-"""SQL of keys and secrets. The keyring's queries run on an asyncpg connection, the others in a unit of work."""
+"""SQL of keys and secrets. Functions with a `connection` run on asyncpg, those with a `db_session` use the ORM."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -86,12 +86,12 @@ class Keyring(Protocol):
     """Identifies callers by their key or token."""
 
     async def identify(self, request: Request) -> Caller:
-        """Return the caller of `request`. Raises Unauthorized or Forbidden."""
+        """Return the caller of `request`. Raises Unauthorized, Forbidden, or TooManyRequests."""
         ...
 
 
 async def anyone(request: Request) -> Caller:
-    """Return the caller, with any scopes; checks the key only once per request. Raises Unauthorized or Forbidden."""
+    """Return the caller, with any scopes; checks the key only once per request. Raises what `identify` raises."""
     caller: Caller | None = request.scope.get(_CALLER)
     if caller is None:
         keyring: Keyring = request.app.state.keyring

@@ -147,7 +147,7 @@ class TooManyRequests(AppError):
 
 
 class TooManyWaiting(TooManyRequests):
-    """Too many requests of the chat or of the tenant wait already, so this one does not wait."""
+    """Too many requests of the chat, of the tenant or of this process wait already, so this one does not wait."""
 
     code = "too_many_waiting"
     title = "Too many requests are waiting"

@@ -1,18 +1,19 @@
 """Fragments of SQL that make PostgreSQL's planner choose a certain plan. Pure.
 
 PostgreSQL has no statistics of a line that was just created. The planner then assumes a single row: it may read the
-whole line for each key that is looked up, or choose any index that begins with the same columns.
+whole line for each key that is looked up, or choose any of the indexes that begin with the same columns.
 
-An UPDATE of many rows finds each row in a lateral subquery that returns `ctid AS row_ref`, and joins by this `row_ref`.
-The target of an UPDATE cannot itself be in a lateral subquery; joined by its key, the whole line would be read. The
-line is locked, so the `ctid` of a row does not change meanwhile.
+So an UPDATE of many rows finds each row in a lateral subquery that returns `ctid AS row_ref`, and joins the table that
+it updates by this `row_ref`. That table cannot itself be in a lateral subquery. If it were joined by its key, the whole
+line could be read for each row. The line is locked, so the `ctid` of a row does not change meanwhile.
 """
 
 ONE_LOOKUP_EACH = "OFFSET 0"
 """The end of a lateral subquery: with an OFFSET the planner cannot merge it with the outer query, so it looks up each
-outer row by the key. A subquery on a range of keys also has an ORDER BY with the key, which decides between indexes
-that begin with the same columns, as long as these have equally many levels: a level costs more than the sort of a row.
-So `uq_messages_id` has a condition, and cannot be used instead of the primary key."""
+outer row by the key. A subquery on a range of keys also has an ORDER BY with the key. Of several indexes that begin
+with the same columns, the planner then chooses the one in this order, because it needs no sort. But if the B-tree of
+another index has fewer levels, the planner may choose that one: a level costs more than sorting the one row that it
+expects. So `uq_messages_id` has a condition that a range of seq does not imply, and cannot be used for such a range."""
 
 
 def is_equal(column: str, value: str) -> str:
@@ -24,7 +25,8 @@ def is_equal(column: str, value: str) -> str:
 
 
 WITH_HASH_TABLE = "IS TRUE"
-"""After `(x IN (SELECT …))`: the list is put into a hash table, and not compared with each row in a nested loop."""
+"""After `(x IN (SELECT …))`: the results of the SELECT are put into a hash table, and not compared with each row in a
+nested loop."""
 
 
 NOT_BY_INDEX = "IS TRUE"

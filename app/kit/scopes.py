@@ -14,7 +14,7 @@ from app.kit.owners import NO_LINE, Owner
 
 NOW_MS = "(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
 """The initial revision: Unix milliseconds by the database's clock, so that a row that was deleted and created again
-never reuses a number. It does not change within a statement, so all columns of a row get the same value."""
+never reuses a number. It does not change within a statement, so all columns of a row that use it are equal."""
 
 _USERS, _TENANTS = 1, 2
 """The first part of a key of `DbSession.last_writes`, which orders the writes; lines of chats have 0."""
@@ -34,7 +34,7 @@ _READ = """
 
 
 class Scope(Table):
-    """The revision of a user or a tenant. The row is created by the first change and erased with its owner.
+    """The revision of a user or a tenant. The row is created by the first change or lock, and erased with its owner.
 
     `known` caches the facts that hold for the owner, as contexts read them (`app/knowledge/cache.py`).
 
@@ -54,7 +54,7 @@ class Scope(Table):
 
 
 class ScopeRevisions(NamedTuple):
-    """The revisions of a chat's user and tenant; 0 if nothing has changed yet."""
+    """The revisions of a chat's user and tenant; 0 for one that has no row yet."""
 
     of_user: int = 0
     of_tenant: int = 0

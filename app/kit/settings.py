@@ -54,9 +54,10 @@ def _json_object(value: object) -> object:
 
 
 def _database_url(url: str) -> str:
-    """Return `url` if SQLAlchemy can parse it: a password may contain any character but `@`.
+    """Return `url` if SQLAlchemy can parse it. Raises ValueError otherwise.
 
-    SQLAlchemy itself is not used, so that loading the settings does not import it.
+    As in SQLAlchemy, the password may contain any character but `@`. SQLAlchemy itself is not used, so that loading the
+    settings does not import it.
     """
     parts = _DATABASE_URL.fullmatch(url)
     if parts is None or not 0 < int(parts["port"] or 1) <= _MAX_PORT:
@@ -246,7 +247,7 @@ def load_settings(**overrides: object) -> Settings:
 
 
 def _check_embeddings(settings: Settings) -> None:
-    """Raise SettingsError if a server is selected without a model, or a model or dimension for the local one."""
+    """Raise SettingsError if a server has no model, or if a model or dimensions are set for the local model."""
     url = f"{PREFIX}EMBEDDINGS_BASE_URL"
     if settings.embeddings_base_url == LOCAL_EMBEDDINGS:
         for name in ("embeddings_model", "embeddings_dimensions"):

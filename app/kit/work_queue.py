@@ -53,9 +53,9 @@ class WorkItem(Table):
     `failed_at` is set when the final attempt failed; the row stays, so that the failure can be shown and retried.
     `run_after` is infinity while the item is parked. Either all items of an owner are parked or none is.
     `first_due_at` is when the item began to wait: when it was first scheduled, when its latest attempt failed, or when
-    it was made due again.
-    `user_id` is set if the owner is a user. `refusals` are the model's answers that were refused since the item became
-    due for its current reason. `progress` has the parts that earlier attempts have finished, for the next attempt.
+    it was made due again. `start_over` (`kit/attempts.py`) sets it up to a minute earlier, so that delays grow.
+    `user_id` is set if the owner is a user. `refusals` are the model's answers that were refused since the item was
+    last scheduled or started over. `progress` has the parts that earlier attempts have finished, for the next attempt.
     """
 
     __tablename__ = "work"
@@ -335,7 +335,7 @@ async def park(db_session: DbSession, owner: Owner) -> None:
 
 
 async def unpark(db_session: DbSession, owner: Owner, *, now: datetime) -> None:
-    """Make the parked items of an owner ripe."""
+    """Unpark all items of an owner; those that have not failed for good, and that no worker holds, are ripe at once."""
     await db_session.raw.execute(
         "UPDATE work SET run_after = $3, first_due_at = $3"
         " WHERE owner_key = $1 AND line_id = $2 AND run_after = 'infinity'",

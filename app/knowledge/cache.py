@@ -3,8 +3,8 @@
 A fact is a statement with the kind `fact` (`models.py`), and contexts read only live ones (`liveness.py`). On the
 current line of every chat, the same statements of a user or a tenant are live. So they are stored once, as JSON:
 `{"fact": {"<character>": [[key, statement id, content, tokens, learnt at], …]}}`. It contains the newest live statement
-of each key, with the time in microseconds since 1970. A context of another line, or before a message, does not use the
-cache.
+of each key, with the time in microseconds since 1970. A context of another line, or with the option `before`, does not
+use the cache.
 """
 
 from dataclasses import dataclass

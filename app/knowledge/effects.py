@@ -16,7 +16,7 @@ async def describe_writes(db_session: DbSession, line: Line, written_ids: Sequen
 
 
 def word_written(written: Written) -> str:
-    """Return in a few words what the call of a tool did that wrote a statement. Pure."""
+    """Return in a few words what a tool call did, given the statement that it wrote. Pure."""
     key, content = quote(written.key), quote(written.content or "")
     match written.kind, written.operation:
         case "memory", _:

@@ -19,7 +19,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Known(NamedTuple):
-    """The newest live statement of a key in one scope.
+    """A live statement of a key in one scope: the newest one, unless a query also returns former ones.
 
     Attributes:
         rank: The rank of the scope (`SCOPES`).

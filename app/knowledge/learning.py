@@ -31,7 +31,7 @@ class Place:
     Attributes:
         tenant: The chat's tenant.
         chat_key: The chat's key.
-        user_id: The chat's user, if it has one; None if only the chat itself is seen.
+        user_id: The chat's user; None if the chat has none, or if the caller sees only the chat itself.
         character: The character that the learnt values concern: the one that the call of a tool names, or else the only
             one of the chat; None if there is neither.
         settings: The chat's settings of learning.

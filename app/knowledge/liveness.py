@@ -107,9 +107,10 @@ def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False)
 
 
 def write_newest(owners: str, is_live: str, kind: str, *, character: str = "k.current_name") -> str:
-    """Return the query of the newest live statement of each key, in each of `owners`; its columns are those of `Known`.
+    """Return the query of the newest live statement of each key, in each of `owners`.
 
-    `character` is SQL on the scope `k` for the column `character`.
+    Its columns are those of `Known`, without `operation` and `pattern`. `character` is SQL on the scope `k` for the
+    column `character`.
 
     It steps from key to key in the index, so its cost does not grow with the former values of a key.
     """
@@ -176,7 +177,7 @@ def write_history(owners: str, is_live: str, kind: str, *, key: str) -> str:
 def write_json(query: str) -> str:
     """Return the scalar subquery of the rows of `query` as JSON lists of the fields of `Known`; NULL if there is none.
 
-    `query` is one of `write_log`.
+    `query` is a query that `write_log` has returned.
     """
     return f"""
     SELECT json_agg(json_build_array(k.rank, k.character, k.key, k.statement_id, k.content, k.tokens, k.origin,
@@ -195,7 +196,7 @@ def write_versions(owners: str, is_live: str, kind: str) -> str:
 
 
 def write_hash(content: str) -> str:
-    """Return SQL for the hash of an unchanged text; the column `forgotten` contains such hashes, among others."""
+    """Return SQL for the hash of a text as it is, not folded; `Statement.forgotten` also has hashes of folded texts."""
     return f"substr(sha256(convert_to({content}, 'UTF8')), 1, 16)"
 
 

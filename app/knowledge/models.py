@@ -34,9 +34,9 @@ class Statement(Table):
     The other columns are for memories, whose `key` is the id of the memory. `pinned` and `archived` (null: the memory's
     strength decides) belong to the memory: in a scope, they are equal in all of its statements that have a text. They
     and `category`, `importance` and `tags` can be changed in place; `chosen` names those of the last three that a
-    person set. `forgotten` contains hashes of texts that are not learnt again: for each text, a hash of the text in
-    lower case and one of the unchanged text. It is set in a statement that forgets a memory, and in one with which a
-    person replaces former texts.
+    person set. `forgotten` contains hashes of texts that are not learnt again: for each text, a hash of the folded text
+    (`fold` in `known.py`) and one of the text as it is. It is set in a statement that forgets a memory, and in one with
+    which a person replaces former texts.
     """
 
     __tablename__ = "statements"

@@ -150,8 +150,8 @@ _MESSAGES = """
 _TAUGHT_BY = f"""h.owner_key = coalesce(o.wide_key, o.chat_key) AND h.statement_id = o.statement_id
         AND h.line_id = CASE WHEN o.wide_key IS NULL THEN '{CHAT_WIDE}' ELSE '{NO_LINE}' END::uuid"""
 
-# What was learnt from each message of a range and is live: a fact until its key has a newer value, a memory until it is
-# forgotten. `s` are the newer statements of its key.
+# What was learnt from each message of a range, without facts whose key has a newer live value, and without memories
+# that were forgotten. `s` are the newer statements of the key.
 _LEARNT = f"""
     SELECT DISTINCT ON (o.first_seq) o.first_seq, h.key, h.statement_id
     FROM teachings o JOIN statements h ON {_TAUGHT_BY}
@@ -378,7 +378,10 @@ async def list_places(
 async def list_learnt(
     db_session: DbSession, line: Line, kind: str, first_seq: int, last_seq: int
 ) -> list[tuple[int, str, UUID]]:
-    """Return (seq, key, statement id) of the most important live statement of a kind that each message taught."""
+    """Return (seq, key, statement id) of the most important statement of a kind that each message taught.
+
+    Facts whose key has a newer value, and memories that were forgotten, are left out.
+    """
     rows = await db_session.raw.fetch(_LEARNT, *line, first_seq, last_seq, kind)
     return [(row["first_seq"], row["key"], row["statement_id"]) for row in rows]
 

@@ -4,8 +4,8 @@
 and the rest of the service reads the registry.
 
 The history is the messages that a context contains word for word. It begins at the *anchor*, and a *cut* moves the
-anchor to an *edge*, a seq at which the history may begin. A layer *covers* messages if its memories contain what the
-messages say.
+anchor to an *edge*, a seq at which the history may begin. `app/history/cut.py` lists the kinds of cuts, such as *full*
+and *forced* ones. A layer *covers* messages if its memories contain what the messages say.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -132,8 +132,9 @@ class Layer:
         on_truncate: The end of the line was removed: drop rows derived from it, and reopen the ranges it cuts through.
         on_bindings: Bindings of what the layer's tools wrote changed: replies arrived, calls were dropped, or replies
             got another text or got back the text that they were bound to. Show, hide or delete what was written.
-        on_move: Messages moved to a new line: copy people's texts about them.
-        on_rename: A character has a new name: store it wherever the layer stores the name, except in `filters`.
+        on_move: Messages moved to a new line: copy what belongs to them and is not made again, such as people's texts.
+        on_rename: A character has a new name: store it wherever the layer stores the name, except in the column
+            `filters` of its tables, in which the service itself renames the character.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
         on_line_replaced: (db_session, event, now=) → another line of the chat became the current one: schedule its
@@ -148,8 +149,8 @@ class Layer:
             after the `on_append` of all layers.
         covered_through: (db_session, head, from_seq, until_seq) → the last seq up to which the layer covers everything
             from `from_seq` on; None if no cut has to wait for the layer. `until_seq` is the last seq before the cut's
-            target. A text that ends exactly at `until_seq` counts; a later end need not count (the summary ignores it).
-            The cut is possible if the result is `until_seq` or more.
+            target. A text that ends exactly at `until_seq` counts. A layer may ignore a text that ends later, as the
+            layer `summary` does. The cut is possible if the result is `until_seq` or more.
         request_coverage: (db_session, head, until_seq, now=) → schedule the missing coverage up to `until_seq`
             (inclusive), for which a cut waits; return False if it cannot be made.
         list_coverage: (db_session, chat_key, line_id, first_seq, last_seq) → the coverage of messages of the range.

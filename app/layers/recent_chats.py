@@ -1,8 +1,8 @@
 """Remembers what the queries of layers found for the chats that this process has read last.
 
-The row of a chat has the revisions of its facts and blocks (`changed`). The rows of its user and its tenant have the
-revisions of what is known in wider scopes. While all of these are equal to the revisions that were read with the
-results, the queries would find the same again, because they use neither the clock nor anything of the request.
+The row of a chat has the revisions of its facts, blocks and memories (`changed`). The rows of its user and its tenant
+have the revisions of what is known in wider scopes. While all of these are equal to the revisions that were read with
+the results, the queries would find the same again, because they use neither the clock nor anything of the request.
 """
 
 import sys

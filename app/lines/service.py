@@ -113,7 +113,7 @@ async def get_line(db_session: DbSession, ref: ChatRef, line_id: UUID) -> LineRo
 
 
 async def restore(db_session: DbSession, ref: ChatRef, name: str, *, limits: LineLimits, now: datetime) -> UUID:
-    """Make a copy of a checkpoint the current line; return its id.
+    """Copy a checkpoint to a new line, make this line current, and return its id.
 
     The copy has everything that the checkpoint holds, including the settings and the time of the last append. Raises
     ChatNotFound, CheckpointNotFound, TooManyLines.
@@ -124,11 +124,11 @@ async def restore(db_session: DbSession, ref: ChatRef, name: str, *, limits: Lin
 
 
 async def replace_line(db_session: DbSession, head: Head, *, until_seq: int, limits: LineLimits, now: datetime) -> UUID:
-    """Make a copy of `head`'s line, up to `until_seq` (inclusive; 0 copies no message), the current line.
+    """Copy `head`'s line up to `until_seq` (inclusive; 0 copies no message), and make the copy the current line.
 
-    Return the id of the copy; the caller has to call `truncate_copy` next. Of the lines that re-imports replaced,
-    including this one, the newest `limits.replaced` are kept. Older ones are deleted, at most MOST_PRUNED in one call.
-    Raises ChatBusy, TooManyLines.
+    Return the id of the copy; the caller has to call `truncate_copy` next. Of the replaceable lines (`ChatLine`) that
+    re-imports replaced, including `head`'s line if it is replaceable, the newest `limits.replaced` are kept. Older ones
+    are deleted, at most MOST_PRUNED in one call. Raises ChatBusy, TooManyLines.
     """
     replaced = await line_queries.list_replaced(db_session, head.chat_key)
     kept = limits.replaced - int(await line_queries.is_replaceable(db_session, head.line))
@@ -305,7 +305,7 @@ async def _hand_over(db_session: DbSession, head: Head, line_id: UUID, now: date
 
 
 def _shortened(head: Head, until_seq: int | None) -> dict[str, Any]:
-    """Return the columns that would point beyond the end of a copy that ends at `until_seq`."""
+    """Return new values of the columns that could point beyond the end of a copy that ends at `until_seq`."""
     if until_seq is None:
         return {}
     shortened: dict[str, Any] = {"head_seq": until_seq, "anchor_seq": min(head.anchor_seq, until_seq + 1)}

@@ -31,7 +31,7 @@ class Command:
         directory: The working directory; None for that of this process.
         log: The file that the output is appended to; None for the output of this process.
         account: The account that runs it.
-        stop_signals: The signals that stop it. SIGKILL to the process group follows.
+        stop_signals: The signals that stop it. If it still runs after them, SIGKILL is sent to its process group.
         death_signal: The signal that the kernel sends to the child when this process dies.
 
     """

@@ -130,7 +130,7 @@ class Postgres:
         except asyncpg.InvalidPasswordError:
             path = self._directory.path / f"{_SUPERUSER}.password"
             raise LocalError(f"{path} does not hold the password of {self._directory.postgres}") from None
-        except asyncpg.PostgresError as error:  # such as the lack of the locale of a database that was made elsewhere
+        except asyncpg.PostgresError as error:  # for example if this machine lacks the locale of the database
             raise LocalError(f"PostgreSQL refuses connections: {error.args[0]} {error.detail or ''}".rstrip()) from None
         await connection.close()
         return True

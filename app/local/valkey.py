@@ -1,4 +1,7 @@
-"""The embedded Valkey. It wakes workers and counts requests, so it stores nothing on disk and little in memory."""
+"""The embedded Valkey. It stores nothing on disk and little in memory, because all its data may be lost.
+
+It wakes workers, counts requests for the rate limits, and keeps what contexts have recalled lately.
+"""
 
 import asyncio
 from pathlib import Path

@@ -141,7 +141,8 @@ async def change_in_scope(
     A new text is a new statement, which is live on all lines, and the former texts are not learnt again. The other
     fields are changed in all statements of the memory in the scope. No statement is added for them, because it would
     make a learnt text live on all lines. But if the memory belongs to a wider scope, the changed memory is always
-    stored as a new statement in the scope of the view, with the choices that it has there.
+    stored as a new statement in the scope of the view. This statement keeps the choices (`Memory.choices`) that persons
+    made in the wider scope, unless they are changed.
     """
     scope = view.viewpoint.scope
     await lock_scope(db_session, scope)
@@ -191,13 +192,13 @@ async def forget_in_scope(db_session: DbSession, view: MemoryView, memory_id: UU
 
 
 async def say_forgotten(db_session: DbSession, scope: ScopeKey, memory: Memory) -> Said:
-    """Return the statement that a memory is forgotten in a scope, with the hashes of all texts that it had there."""
+    """Return the statement that forgets a memory in a scope, with hashes of its text and of those that it had there."""
     texts = {memory.content, *await queries.list_contents(db_session, scope, memory.memory_id)}
     return Said(KIND, str(memory.memory_id), None, 0, more={"forgotten": hash_forgotten(texts)})
 
 
 async def is_forgotten(db_session: DbSession, view: MemoryView, content: str) -> bool:
-    """Return whether a text was forgotten in the chat whose line is read."""
+    """Return whether a text was forgotten, or replaced by a person, in the chat whose line is read."""
     scope, line, character = view.viewpoint.scope, view.viewpoint.line, view.viewpoint.character
     hashes, forgotten = (
         await queries.list_forgotten(db_session, scope, line, character=character) if line else (frozenset(), [])

@@ -26,7 +26,7 @@ _WORD = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?:[^\W_{_SPACELESS}]|[{_MA
 _LETTERS = re.compile(rf"(?:[^\W\d_]|[{_MARKS}])+")
 _ENDS_SENTENCE = re.compile(r"[.!?…:\n]")
 
-# English and German write these with a capital, too. Another date is a correction, not another person.
+# English and German write these with a capital, but they are not names: a text with another date is a correction.
 _DATE = re.compile(
     r"january|february|march|april|may|june|july|august|september|october|november|december|januar|februar|märz|mai"
     r"|juni|juli|oktober|dezember|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -131,8 +131,9 @@ def compare(content: str, known: Sequence[Known[Id]], *, threshold: float = DEDU
     Statements are duplicates if they have the same characters, except for case, white space and compatibility forms.
     Otherwise the most similar one is superseded if its similarity is above `threshold`; of equal ones, the newest. A
     statement that `stays` is never superseded. Nor is a statement if each of the two texts has a name that the other
-    lacks (“Ida”, “Eva”), or if the names of both first appear in different orders: such texts can be about other
-    people, or about the same people in other roles. A text with other numbers counts as a correction.
+    lacks (“Ida”, “Eva”), or if the names that both contain first appear in different orders (for a forgotten text, the
+    order does not matter): such texts can be about other people, or about the same people in other roles. A text with
+    other numbers counts as a correction.
     """
     written = fold(content)
     for other in reversed(known):

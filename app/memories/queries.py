@@ -102,7 +102,7 @@ _defaults = MemorySettings()
 
 
 def _write_setting(name: str, type_: str) -> str:
-    """Return SQL for a setting of memories on the chat's row `c`; no preset has another default than the schema."""
+    """Return SQL for a setting of memories on the chat's row `c`, or for its default, which no preset changes."""
     default = getattr(_defaults, name)
     stored = f"c.settings #>> '{{{MemorySettings.section},{name}}}'"
     return f"coalesce(({stored})::{type_}, {'NULL' if default is None else default})"

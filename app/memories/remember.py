@@ -56,9 +56,10 @@ class Remembered(NamedTuple):
     Attributes:
         outcome: `new`: it became a new memory. `duplicate`: a memory has or had this text, and gets the sources of the
             sentence, too. `supersedes`: it became the text of a known memory, or a former text of it if the present one
-            was learnt later in the conversation. `forgotten`: nothing was stored, because this text was forgotten or a
-            person replaced it with another, or because it would supersede a text of which that is true. `untaught`:
-            nothing was stored, because the line no longer has any of the sources.
+            was learnt later in the conversation. `forgotten`: nothing was stored, because this text was forgotten, or
+            because a person replaced it and the scope has no statement with it, or because it would supersede a text
+            that was forgotten or replaced. `untaught`: nothing was stored, because the line no longer has any of the
+            sources.
         memory_id: The memory; None for `untaught`, and for `forgotten` if only the hash of its text is known.
 
     """
@@ -155,7 +156,8 @@ async def remember(
         head: The line's head.
         scope: The scope of the memories.
         learnt: The sentences.
-        character: The character whose scope may be nearer; None if the chat does not have exactly one character.
+        character: The character whose scope can be one of the nearer ones; None if the chat does not have exactly one
+            character.
         settings: The chat's settings of memories.
         at: When they were learnt; the field `after` of each is added to it. A sentence does not replace a text that was
             learnt later.

@@ -39,7 +39,7 @@ def parse_cut_off(answer: str) -> list[Highlight]:
     """Return the whole highlights in an answer that was cut off, at least one. Raises UnusableAnswer.
 
     The last line (in JSON, the last value) is incomplete and is dropped. If the last highlight then does not end like a
-    sentence, it continued there, and is dropped, too.
+    sentence, the dropped line continued it, so the highlight is dropped, too.
     """
     plain = _unfenced(answer)
     closed = close_json(plain)

@@ -105,7 +105,8 @@ def form_batches(
 def recount(open_batch: OpenBatch, pairs: Iterable[tuple[Placed, Placed]]) -> OpenBatch:
     """Return the open batch with its new count after messages have changed; `pairs` are each message before and after.
 
-    The count can exceed the size. The next append then forms the batch from the messages as they are now.
+    The count can reach or exceed the size. The next append then reads the messages from `first_seq` on again, and forms
+    batches of them.
     """
     inside = [(before, after) for before, after in pairs if after.seq >= open_batch.first_seq]
     filters = open_batch.filters

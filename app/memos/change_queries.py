@@ -95,7 +95,7 @@ async def delete_batches(
 
 
 async def list_written_after(db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int) -> list[asyncpg.Record]:
-    """Return (memo_id, seq) of the memos after a seq that people wrote or edited, in story order."""
+    """Return (memo_id, seq) of those memos after the seq `seq` that people wrote or edited, in story order."""
     return await db_session.raw.fetch(_WRITTEN_AFTER, chat_key, line_id, seq)
 
 

@@ -108,8 +108,8 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Delete the batches that end after the new end of the line. Reopen the one that contains the new end, if any.
 
-    The reopened batch is counted again from its first message. Memos that a person wrote or edited are kept: they move
-    to the new end of the line.
+    The reopened batch is counted again from its first message. Memos that a person wrote after the new end, and edited
+    memos whose batches are deleted, are kept: they move to the new end of the line.
     """
     head, from_seq = event.head, event.from_seq
     line = head.line

@@ -124,7 +124,8 @@ MEMO = Prompt(
 
 
 MOST_BEFORE_TOKENS = 400
-"""The most tokens of the messages before the batch, unless an eighth of what the rest of the prompt leaves is less."""
+"""The maximum number of tokens of the messages before the batch. If an eighth of the tokens that the rest of the prompt
+leaves is less, that is the maximum."""
 
 MOST_PERSONA_CHARS = 200
 

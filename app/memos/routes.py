@@ -104,7 +104,7 @@ async def edit_memo(ref: WritingChat, memo_id: MemoId, patch: MemoPatch, db_sess
 
 @router.delete("/{memo_id}", status_code=204)
 async def delete_memo(ref: WritingChat, memo_id: MemoId, db_session: Db, clock: Now) -> None:
-    """Delete a memo. Regenerating it makes a new one from its messages; one that covers none is gone."""
+    """Delete a memo. Regenerating it makes a new text from its messages; a memo that covers none stays deleted."""
     await book.delete_memo(db_session, ref, memo_id, now=clock())
 
 

@@ -18,7 +18,7 @@ from app.layers.contribution import TrimGroup
 MEMOS_IN_GROUP = 5
 
 _MOST_GROUPS = 1_000_000
-"""More than the number of groups of backfilled memos before one memo."""
+"""Greater than the number of groups of backfilled memos before any memo, so that the sort keys of groups differ."""
 
 
 class _Key(NamedTuple):

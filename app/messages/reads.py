@@ -123,8 +123,8 @@ async def list_sent_after(
 async def find_in_sight(db_session: DbSession, head: Head, from_seq: int) -> int | None:
     """Return the seq of the first message from `from_seq` on that scenes do not hide.
 
-    Return None if no message from `from_seq` on comes before it, because then nothing is to be skipped. Return the seq
-    after the newest message if scenes hide all of them. Deleted messages do not count.
+    Return None if there is no message to skip: if scenes do not hide the first message from `from_seq` on, or if there
+    is none. Return the seq after the newest message if scenes hide all of them. Deleted messages do not count.
     """
     found: int | None = await db_session.raw.fetchval(_IN_SIGHT, *head.line, from_seq, head.head_seq + 1)
     return found

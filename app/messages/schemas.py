@@ -276,9 +276,9 @@ class MessagePut(MessageIn):
     If the chat has the message, an optional field that is left out keeps its value, and null clears it, if the field
     may be null. The text has to be sent, as `content` or in `swipes`. Texts that the message does not have yet are
     added as swipes, and swipes that are not sent are kept. There are two exceptions, both edits. Without `swipes`, a
-    text that the message does not have yet becomes the text of the selected swipe. With `swipes`, if the message does
-    not have the selected text yet and the stored text at its index is not sent, it becomes the text of the swipe at
-    this index.
+    text that the message does not have yet becomes the text of the selected swipe. With `swipes`, the sent text at
+    `selected_swipe` replaces the stored text at this index, if the message does not have the sent text yet and the
+    stored text is not among those that are sent.
     """
 
     swipes: Swipes = Field(

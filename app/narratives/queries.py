@@ -161,7 +161,10 @@ async def list_versions(
 
 
 async def list_links_between(db_session: DbSession, key: Key, versions: Sequence[int]) -> list[Link]:
-    """Return the versions with these numbers and the versions they were built on, back to one before any stale step."""
+    """Return the versions with these numbers and the versions they were built on.
+
+    Each chain goes back to a version that is not deleted and ends before every stale step.
+    """
     rows = await db_session.raw.fetch(
         f"""
         WITH RECURSIVE back (until) AS ({_FIRST_STALE}), chain AS (
@@ -181,7 +184,7 @@ async def list_links_between(db_session: DbSession, key: Key, versions: Sequence
 
 
 async def find_newest(db_session: DbSession, key: Key, among: Sequence[int] | None = None) -> int | None:
-    """Return the highest number of a version that is not deleted, of all or of those `among`, or None."""
+    """Return the highest number of the versions that are not deleted, or None; `among` limits the versions."""
     query = select(func.max(NarrativeVersion.version)).where(*_listed(key))
     if among is not None:
         query = query.where(NarrativeVersion.version.in_(among))
@@ -228,7 +231,11 @@ async def update_hashes(
 
 
 async def truncate(db_session: DbSession, key: Key, from_unit: int, begins_seq: int) -> None:
-    """Delete versions of the service that end at or after `from_unit`; shorten those of people to end before it."""
+    """Remove coverage of `from_unit` and everything after it.
+
+    Versions that end at or after `from_unit` are deleted if the service wrote them, or if they are soft-deleted. The
+    other versions of people are shortened to end before it.
+    """
     await db_session.raw.execute(_DELETE_REACHING, *key, from_unit)
     await db_session.raw.execute(_CLIP_WRITTEN, *key, from_unit, begins_seq)
 

@@ -80,7 +80,7 @@ class Step:
 async def read_chain(db_session: DbSession, line: Line, narrative: Narrative, *, from_unit: int = MAX_SEQ) -> Chain:
     """Return the current version and the versions it was built on, back to a valid one that ends before `from_unit`.
 
-    The default goes back only as far as the latest valid version, which in most cases is the current one.
+    By default, the chain goes back to a version that ends before every stale step: the current one if no step is stale.
     """
     return Chain(await queries.list_chain(db_session, _key(line, narrative), from_unit))
 
@@ -93,7 +93,7 @@ async def read_written(db_session: DbSession, line: Line, narrative: Narrative) 
 
 
 async def read_before(db_session: DbSession, line: Line, narrative: Narrative, link: Link) -> Chain:
-    """Return the chain of the versions that a version of the current chain was built on."""
+    """Return the part of the current chain that `link`, one of its versions, was built on."""
     from_unit = min(link.first_unit, link.last_unit)
     chain = await read_chain(db_session, line, narrative, from_unit=from_unit)
     return Chain([one for one in chain.links if one.version < link.version])
@@ -269,7 +269,8 @@ async def truncate(
     given one. Then the last remaining version of the chain becomes current. If none of the chain remains, the remaining
     version with the highest number becomes current. If no version was current before, none is afterwards.
 
-    `former_line` is the line of which `line` is a new copy, if it is one: the copy can lack the current version.
+    If `line` is a new copy, `former_line` is its original; the chain is read there, because the copy can lack the
+    current version.
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, former_line or line, narrative, from_unit=from_unit)

@@ -57,8 +57,8 @@ def write_metrics(
         workers: The number of running workers.
         lateness_s: For how many seconds the oldest ripe work has waited for a worker.
         version: The version of the service.
-        gate: The counts of requests of this process that waited for a chat or a connection.
-        waiting: How many of them wait now.
+        gate: This process's counts of requests that waited for a chat or a connection, and of those that were refused.
+        waiting: How many requests of this process wait for a chat or a connection now.
         rate_limited: How many requests this process refused because of a rate limit.
 
     """

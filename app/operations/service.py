@@ -53,8 +53,8 @@ async def retry_failed(
     """Reschedule all failed items that are visible to the caller; return their number.
 
     Args:
-        database: The database. The items of each owner are retried in a transaction of their own, after locking the
-            chat.
+        database: The database. The items of each owner are retried in transactions of their own. If the owner is a
+            line, each of these locks the line first.
         caller: The caller. Its tenant, and the user or the chat that its token is limited to, limit the items.
         layer: Only items of this layer; None for all.
         chat_id: Only items of this chat; None for all.

@@ -23,7 +23,7 @@ messages is VECTORS.
 """
 
 _CHANGED = 16
-"""This many changed messages are put into the index without waiting for new ones."""
+"""Each time that this many more messages have changed, the index is scheduled, even if no new message arrives."""
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
@@ -108,7 +108,7 @@ async def erase_owner(db_session: DbSession, event: OwnerErased, *, now: datetim
 
 
 async def schedule_all(db_session: DbSession, head: Head, *, now: datetime) -> None:
-    """Schedule the index and the vectors of a line that has neither, as an append of all of its messages would."""
+    """Schedule the index and the vectors of a line of a new chat, as an append of all of its messages would."""
     due = [TEXTS] if db_session.with_vectors else []
     if due and head.head_seq:
         due.append(VECTORS)

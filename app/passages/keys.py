@@ -1,11 +1,10 @@
 """The keys by which a text is found: its words, and their beginnings and edges. Pure.
 
-A key is a word, its beginning (`^lant`), or its edges: the first letter and the last three (`l~ern`),
-in longer words the last four. Other forms of a
-word have the same beginning. A word of seven or more letters with one wrong letter, other than the first, has the
-beginning or the edges of the right word. In the index, a key is a number: a hash of `chat_key` and the key, so that
-one index serves all chats and a search reads only the chat's own rows. Two keys with the same hash do no harm: a search
-compares the texts that it has found.
+A key is a word, its beginning (`^lant`), or its edges: the first letter and the last three (`l~ern`), in words of more
+than seven letters the last four. Other forms of a word have the same beginning. A word of seven or more letters with
+one wrong letter, other than the first, has the beginning or the edges of the right word. In the index, a key is a
+number: a hash of `chat_key` and the key, so that one index serves all chats and a search reads only the chat's own
+rows. Two keys with the same hash do no harm: a search compares the texts that it has found.
 
 A speaker's name is no key of what is said, because half of a chat would have it.
 """

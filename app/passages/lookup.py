@@ -29,7 +29,7 @@ fewer than ENOUGH, it is repeated as a deep one.
 
 ENOUGH = 100
 
-# The cursor of `progress.py`. That of a fork has the key of the chat that it was copied from.
+# The cursor of `progress.py`. A fork's cursor is ignored while it has the key of the chat that it was copied from.
 _PROGRESS = f"""
     SELECT coalesce((i.cursor ->> 'seq')::int, 0) AS seq,
         ARRAY(SELECT jsonb_array_elements_text(i.cursor -> 'changed')::int) AS changed
@@ -78,7 +78,7 @@ _FOUND_BY_INDEX = f"""
 
 
 def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_IN_INDEX) -> str:
-    """Return the query `in_index` of the texts that have one of some keys, for `write_messages`.
+    """Return the query `in_index`, which finds the texts with at least one of the `keys`, for `write_messages`.
 
     Its columns are `chat_key`, `message_id`, `digest`, `likelihood` and `is_cut`. The likelihood is the sum of the
     rarities of the keys that a text has. The rarity of a key is ln(1 + messages of the line / texts with the key),
@@ -112,7 +112,7 @@ def write_messages(where: str, most: int) -> str:
 
 
 SAMPLED = 500
-"""The lowest similarity is that of a sample: this many vectors of each chat. To read all of them would be slower."""
+"""How many vectors of each chat are read to find the lowest similarity (`lowest`). To read all would be slower."""
 
 NEAREST_COLUMNS = "chat_key, message_id, digest, similarity, lowest"
 

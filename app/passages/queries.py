@@ -17,11 +17,11 @@ Line = tuple[UUID, UUID]
 
 MAX_MESSAGES = 250
 MAX_BYTES = 4_000_000
-"""The most messages that follow the index and are put into it at once, and the bytes of texts after which no further
-message is. The line is locked meanwhile. Changed messages come in addition."""
+"""The limits of one run: the most messages after those in the index, and the bytes of texts after which no further
+message is added. The line is locked while the rows of a run are saved. Changed messages are not limited."""
 
-# Deleted messages are in the index, too, because they can return. Messages of roles that no search finds are in it
-# without any text.
+# Deleted messages are included, because they can return. Messages of roles that no search finds get an empty text: they
+# get no row, but count as indexed.
 _NEXT = f"""
     SELECT seq, message_id, digest, role, name,
         CASE WHEN role IN ('user', 'assistant', 'narrator') THEN content ELSE '' END AS text

@@ -91,8 +91,8 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
 
     If the result needs a new line, and not all messages are in both lists, edits may have misled the comparison of
     texts. Then the lists are compared in two other ways: place by place, and if that gives no result, by the texts
-    that occur exactly once in each list. The second result is used only if more messages keep their seqs and no more
-    messages are new.
+    that occur exactly once in each list. The result of the second way is used only if it keeps the seqs of more
+    messages than the original result, and does not have more new messages.
 
     After that, new messages at the end are matched with equal tombstones at the end of the line.
     """
@@ -125,7 +125,8 @@ def _revive_end(
     """Return `matches` with tombstones that the new messages at the end of the list match by role, name and text.
 
     Only the tombstones at the end of the line, after all of its other messages, are used. They are matched in order, up
-    to the first new message that equals none of them: this message is appended, and no tombstone may come after it.
+    to the first new message that has an id, is blank, or equals none of them: this message is appended, and no
+    tombstone may come after it.
     """
     revived = list(matches)
     start = max((index for index, seq in enumerate(matches, start=1) if seq is not None), default=0)

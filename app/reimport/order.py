@@ -1,4 +1,4 @@
-"""The order of matched messages: which keep their seqs on a line, and from where on they need a new one. Pure."""
+"""The order of matched messages: which of them keep their seqs, and from which one on a new line is needed. Pure."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence

@@ -97,7 +97,9 @@ def _likeness(words: frozenset[str], others: frozenset[str]) -> int:
 
 
 def _choose_best(scores: Sequence[Sequence[int]], old_count: int, *, at_end: bool) -> list[int | None]:
-    """Return the pairs with the highest sum of `scores`, in ascending order; of equal ones, those that begin first.
+    """Return the pairs with the highest sum of `scores`, in ascending order.
+
+    If several choices have this sum, each new message in turn gets the earliest old one that is possible.
 
     `best[i][j]` is the highest sum for the last `i` new messages and the old ones from `j` on.
     """

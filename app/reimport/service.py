@@ -2,8 +2,9 @@
 
 `diff` matches the list with the line. In place, messages are edited, deleted, restored and appended. If the new text
 of a message is one of its swipes, that swipe is selected, and the text is not edited. If messages were inserted or
-reordered, a new line begins with the part that both have in common. Messages that moved keep their marks, swipes and
-revisions, and the texts that people wrote about them move too. The former line does not change.
+reordered, a new line begins with the part that the list and the line have in common. Messages that moved keep their
+marks (such as pins), swipes and revisions, and the texts that people wrote about them are copied to the new line. The
+former line does not change.
 
 The handlers of events run in this order. On a new line, memories of the removed end are dropped first, before the
 other changes are made. At the end, memories of changed messages are marked as stale, then the appended messages fill

@@ -54,7 +54,7 @@ def list_old(
 def count_missing(old: Sequence[Range], newest: Sequence[int], keep_messages: int, kept_from: int) -> int:
     """Return how many more messages have to follow until another of `old` can be hidden; 0 if all can be hidden.
 
-    `newest` are the seqs of the newest messages that people have not hidden, at most `keep_messages`.
+    `newest` are the seqs of the newest messages that can be sent or that only auto-hide hides, at most `keep_messages`.
     """
     held = next((last for _, last in old if last >= kept_from), None)
     return 0 if held is None else keep_messages - sum(seq > held for seq in newest)

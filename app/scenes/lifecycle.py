@@ -103,7 +103,7 @@ async def follow(
     now: datetime,
     settle_s: float,
 ) -> None:
-    """Update what depends on scenes whose range or content has changed; the open scene is counted again.
+    """Update what depends on scenes whose range or content has changed, and drop the counts of the open scene.
 
     Args:
         db_session: Open unit of work.

@@ -1,4 +1,4 @@
-"""The prompts of scenes: where a scene ends, and its recap. `docs/prompts.md` explains each part."""
+"""The prompts of scenes: for breaks, recaps of scenes, and the running recap. `docs/prompts.md` explains each part."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

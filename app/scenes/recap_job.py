@@ -85,7 +85,7 @@ async def _find_fold(db_session: DbSession, head: Head, claimed: Claimed) -> Fol
 
 
 async def _has_to_wait(db_session: DbSession, head: Head, claimed: Claimed) -> bool:
-    """Return whether a rebuild that found nothing to fold is to be retried: the line has closed scenes."""
+    """Return whether a rebuild that found nothing to fold has to wait: the first closed scene has no recap yet."""
     if not claimed.payload.get("rebuild") or not SceneSettings.of(head.settings).enabled:
         return False
     limit_seq = (await read_recap_state(db_session, head)).limit_seq

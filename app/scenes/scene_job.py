@@ -60,7 +60,7 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
 
 
 async def _ask(ctx: JobContext, model: LanguageModel, claimed: Claimed, source: Source) -> _Draft:
-    """Return the model's recap; the parts of a long one are stored on the work item. Raises as `ask_for_scene`."""
+    """Return the model's recap; recaps of a long scene's parts are stored on the item. Raises as `ask_for_scene`."""
     prompt = ctx.prompt(SCENE_RECAP)
     made_from = f"{prompt.version} {source.hash.hex()}"
 

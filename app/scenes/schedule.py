@@ -19,7 +19,7 @@ from app.scenes.open_scene import OpenScene
 from app.scenes.settings import SceneSettings
 
 _FIRST_LOOK_SEQS = 512
-"""How many seqs the first query reads to count or list messages; each further one reads four times as many."""
+"""How many seqs the first query for messages reads; each further query reads four times as many as the one before."""
 
 
 async def count_eligible(db_session: DbSession, head: Head, first_seq: int, last_seq: int, *, enough: int) -> int:
@@ -54,7 +54,7 @@ async def read_open_scene(db_session: DbSession, head: Head) -> OpenScene:
 
 
 async def count_open_scene(db_session: DbSession, head: Head, opened: OpenScene) -> OpenScene:
-    """Return the open scene with its counts, as far as they decide whether a search for a break is due."""
+    """Return the open scene with its counts; counting stops at the numbers that are enough for a search for a break."""
     scenes = SceneSettings.of(head.settings)
     first_seq, last_seq = opened.first_seq or 1, head.head_seq
     enough = scenes.min_messages + scenes.offset
@@ -108,7 +108,8 @@ async def schedule_once(
     An item whose last attempt failed is scheduled again. With `patient`, only an item that has failed for good is
     scheduled again; any other keeps the time of its retry.
 
-    The job reads its source when it runs, and schedules itself again for what came later.
+    A scheduled search or fold does not have to change: it reads its source when it runs, and schedules the next one if
+    more is left to do.
     """
     work = await find_scheduled(db_session, head, NAME, key)
     if work is None or work.failed_at is not None or (work.error is not None and not patient):

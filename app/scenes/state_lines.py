@@ -1,10 +1,14 @@
-"""Reads the state of a recap: names of groups become part of the labels, each label has its newest value. Pure."""
+"""Reads the state of a recap: names of groups become part of the labels, each label has its newest value. Pure.
+
+A group is a label without a value (`Mira:`) with deeper lines below it. A state can have a heading, such as "At the end
+of the scene:". It looks like the name of a group, but it has no bullet, and all other lines are deeper.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 
 StateLine = tuple[int, str]
-"""(depth, text) of a line. A line that is deeper than the line above it belongs to that line."""
+"""(depth, text) of a line. The deeper lines that follow the name of a group belong to the group."""
 
 _LABELLED = re.compile(r"([^:：\n]{1,60}?)\s*[:：]\s*(.*)")
 _DASH = "- "
@@ -22,9 +26,9 @@ def read_state(lines: Sequence[StateLine]) -> list[str]:
 def join_states(states: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of states, the oldest first, as one state with the newest value of each label.
 
-    The states are as `read_state` returns them. Their headings name groups, unless all have the same heading: the
-    labels below "Mira:" and below "Kai:" are not the same. A heading that names no group is left out if only some
-    states have it, or if it has other numbers in each.
+    The states are as `read_state` returns them. A heading that all of them have stays as it is. Otherwise the headings
+    name groups, because a label below "Mira:" is not the same as one below "Kai:". But headings that differ at most in
+    numbers are left out if each state has one, or if they are long (`_names_no_group`).
     """
     placed = [[(depth_of(line), line) for line in state] for state in states]
     headings = {_name_heading(lines) for lines in placed}
@@ -100,10 +104,10 @@ def _find_heading(lines: Sequence[StateLine], heads: Mapping[int, str]) -> int |
 
 
 def _names_no_group(headings: Collection[str | None]) -> bool:
-    """Return whether the different headings of some states are one and the same, and not the name of a group.
+    """Return whether the headings of some states, which are not all equal, name no group.
 
-    They are the same except for numbers, as in "Scene 1" and "Scene 2". If some states have none, the others' heading
-    is a name if it has at most three words.
+    They name none if they differ only in numbers, as "Scene 1" and "Scene 2" do. If some states have no heading (None),
+    the heading of the others must also have more than three words; a shorter one is the name of a group.
     """
     found = [heading for heading in headings if heading is not None]
     if len({re.sub(r"\d+", "", heading) for heading in found}) != 1:

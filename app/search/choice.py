@@ -100,7 +100,7 @@ def choose(
 
     - a result that scores far below the best one, even if the best one is left out itself;
     - a text of a layer that has no word of the query and no very similar meaning (`is_vague`);
-    - a result whose words all are, in a row, in a better result that is chosen, in one of `left_out` or in one of
+    - a result whose whole sequence of words occurs in a better result that is chosen, in one of `left_out` or in one of
       `shown`;
     - a result that is the same as a better one that is chosen, or as one of `left_out` (`is_same`).
 
@@ -113,7 +113,7 @@ def choose(
         least_score: The least share of the best score that a result must have.
 
     """
-    passed = [hit for hit in hits if hit.source in left_out]  # and those that are chosen
+    passed = [hit for hit in hits if hit.source in left_out]  # the chosen results are added below
     known = [_bounded(text) for text in (*shown, *(hit.text for hit in passed))]
     least = least_score * max((hit.score for hit in hits), default=0.0)
     chosen: list[Hit] = []

@@ -1,7 +1,7 @@
-"""The texts that a line knows besides its messages, remembered in this process with an index of their words.
+"""The memories that a line knows, remembered in this process with an index of their words.
 
-Most of them change rarely, but a chat can have a thousand. To read and compare them for each context would take most of
-the time of recall.
+Texts of other layers would be remembered, too, if they set `Layer.documents_change_with`. Most memories change rarely,
+but a chat can have a thousand. To read and compare them for each context would take most of the time of recall.
 """
 
 import heapq

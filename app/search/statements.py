@@ -149,7 +149,7 @@ def _is_recalled(kinds: str) -> str:
 
 
 def _is_looked_up(kinds: str) -> str:
-    """Return the condition for the texts of a layer; for people, all recaps are of the kind `recap`."""
+    """Return the condition for the texts of a layer. It compares the layer's kinds, so `recap` finds `scene`, too."""
     return f"($4::text[] IS NULL OR {kinds} && $4)"
 
 
@@ -196,7 +196,10 @@ def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int,
 
 
 def _write_messages(where: str, most: int, *, with_vectors: bool) -> str:
-    """Return the query of messages on `c` and `q`: those with a word, with vectors also those of a similar meaning."""
+    """Return the query of the messages of a line's row `c`: those with a word, with vectors also those near in meaning.
+
+    `where` is a condition on the columns of `messages` and the rows `c` and `q` of the statement.
+    """
     found = _MESSAGES.format(messages=write_messages(where, most), similarity="NULL::float8")
     if not with_vectors:
         return found

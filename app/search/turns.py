@@ -9,14 +9,18 @@ from hashlib import sha256
 from uuid import UUID
 
 MAX_TURNS = 8
-"""How many newest seqs are remembered: more than two, because a message can be generated again."""
+"""How many newest seqs are remembered.
+
+Two are not enough: a turn can have several, and for an older message that is generated again, the two turns before that
+message count.
+"""
 
 Remembered = Mapping[int, Collection[str]]
 """The hashes (`hash_source`) of the sources that contexts recalled, by the newest seq of these contexts."""
 
 
 def find_tired(remembered: Remembered, newest_seq: int, *, user_seqs: Sequence[int], first_seq: int) -> frozenset[str]:
-    """Return the sources that were recalled in each of the two turns before that of `newest_seq`.
+    """Return the hashes of the sources that were recalled in each of the two turns before that of `newest_seq`.
 
     Contexts with the same newest seq, or of the same turn, have the same result: only earlier turns count, and of these
     only the seqs that `add_turn` keeps.
@@ -25,7 +29,8 @@ def find_tired(remembered: Remembered, newest_seq: int, *, user_seqs: Sequence[i
         remembered: What was recalled.
         newest_seq: The newest seq of the context.
         user_seqs: The seqs of the user's messages from `first_seq` to `newest_seq`, ascending; each begins a turn.
-        first_seq: The first seq whose role is known. Each seq remembered before it counts as a turn of its own.
+        first_seq: The first seq whose role is known. Each seq remembered before `first_seq` - 1 counts as a turn of its
+            own.
 
     """
     turns = _group_by_turn(add_turn(remembered, newest_seq, ()), newest_seq, user_seqs, first_seq)

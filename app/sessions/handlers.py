@@ -178,7 +178,7 @@ async def _insert(db_session: DbSession, head: Head, session: OpenSession, new: 
 
 
 def _split_moved(event: MessagesAppended) -> tuple[Sequence[NewMessage], bool]:
-    """Return the new messages after those that a re-import moved, and whether the user spoke last before these."""
+    """Return the new messages after the last that a re-import moved, and whether the user spoke last before them."""
     last_moved = max(event.moved, default=0)
     awaits_reply = event.former_awaits_reply
     if not event.moved:

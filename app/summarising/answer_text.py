@@ -9,8 +9,8 @@ class UnusableAnswer(Exception):
     """The answer is refused.
 
     The message gives the reason without quoting the answer; it continues "The answer was refused: ". `kind` is the kind
-    of fault. It is `form` if the answer does not have the content that was asked for; an explicit "nothing" is not a
-    fault where the prompt allows it.
+    of fault. It is `form` if the answer is empty, too long, cut off, or not in the form that was asked for; an explicit
+    "nothing" is not a fault where the prompt allows it.
     """
 
     def __init__(self, reason: str, kind: RefusalKind = "form") -> None:

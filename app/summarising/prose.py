@@ -130,7 +130,7 @@ def _drop_closing(text: str) -> str:
 
 
 def _drop_offers(text: str) -> str:
-    """Return `text` without the offers after the last sentence of its last line."""
+    """Return `text` without the offers at the end of its last line; the first sentence of that line stays."""
     before, newline, line = text.rpartition("\n")
     return f"{before}{newline}{without_offers(line)}"
 

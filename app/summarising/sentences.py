@@ -1,7 +1,8 @@
 """Splits chat messages into sentences, clauses and terms, in any script. Pure.
 
 Chat is not prose: full stops are missing, actions are between asterisks, a list has one statement per line.
-So the end of a line always ends a sentence, and a clause has at most 24 words, or 40 characters without spaces.
+So the end of a line always ends a sentence, and a clause has at most 24 words, or 40 characters without spaces. Only
+the eighth clause of a sentence can be longer: it contains the rest of the sentence.
 Words are recognised by script, because case and spaces differ between scripts.
 """
 

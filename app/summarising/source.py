@@ -17,7 +17,7 @@ from app.summarising.transcript import Utterance
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A range of messages, read.
+    """A range of messages as it was read, with the fields of the chat that prompts need.
 
     Attributes:
         utterances: Its eligible messages, in order.
@@ -26,7 +26,7 @@ class Source:
         importance: The importance that callers gave to some of them, by seq, from 0 to 1.
         hash: The hash of their content; it stays the same while none of them changes.
         characters: `{"name", "persona"?, "disabled"?}` of each of the chat's characters.
-        language: BCP 47, if the chat has one.
+        language: The chat's language as a BCP 47 tag, if it has one.
         time_zone: The IANA name of the chat's time zone.
         user_id: The chat's user, if it has one.
         user_name: The user's name: the chat's `user_name`, or else the name in the newest eligible message of the user
@@ -86,7 +86,7 @@ class _Member:
 async def read_source(
     connection: Connection, line: tuple[UUID, UUID], first_seq: int, last_seq: int, filters: Filters
 ) -> Source | None:
-    """Return the eligible messages of a range (both inclusive), or None if the line is gone."""
+    """Return the eligible messages from `first_seq` to `last_seq` (inclusive), or None if the line is gone."""
     row = await find_source(connection, *line, first_seq, last_seq)
     if row is None:
         return None

@@ -20,8 +20,8 @@ def fold_quotes(former: str, messages: Sequence[Utterance], *, count_tokens: Cal
     """Return the former text and the best quotes of `messages`, one per line, usually at most SUMMARY_TOKENS together.
 
     If they exceed that, the shortest quotes of the older half are dropped repeatedly, so the older a message is, the
-    fewer quotes of it are left. The first quote stays as long as there are three. Lines that a person or a model wrote
-    are dropped only if no line, except perhaps the newest, is a quote; their first line stays.
+    fewer quotes of it are left. The first quote stays while there are at least three. Lines that a person or a model
+    wrote are dropped only if no line, except perhaps the newest, is a quote; their first line stays.
     """
     lines = former.splitlines()
     for start in range(0, len(messages), _PART_MESSAGES):
@@ -35,7 +35,8 @@ def fold_quotes(former: str, messages: Sequence[Utterance], *, count_tokens: Cal
 def _thin_once(lines: list[str]) -> list[str]:
     """Return `lines` without the shortest of the older quotes.
 
-    If no line before the last one is a quote, the shortest of the older lines are left out; two lines stay unchanged.
+    If no line before the last one is a quote, the shortest of the older lines are left out, unless there are at most
+    two lines.
     """
     quotes = [at for at, line in enumerate(lines) if is_quote(line)]
     if quotes and quotes != [len(lines) - 1]:

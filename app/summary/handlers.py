@@ -162,7 +162,7 @@ async def _list_covered(
         if step.version in known
     ]
     begins_seq = covers[0].first_seq if covers else covered_seq + 1
-    if begins_seq > first_seq:  # covered by a person's text, without the steps that it replaced
+    if begins_seq > first_seq:  # a person's text covers this part, whose steps no longer exist
         covers.insert(0, Coverage(1, begins_seq - 1, "summary", str(version), "made"))
     return covers
 

@@ -32,7 +32,7 @@ from app.summary.generation import ask_for_summary
 from app.summary.next_fold import SUMMARY, find_range, read_before_replaced, read_onto, schedule_fold
 
 _MOST_SEQS = 16 * MOST_MESSAGES
-"""The maximum number of seqs that are read for a fold: a range can hold any number of messages that scenes hide."""
+"""The maximum number of seqs that are read for a fold: a range can contain any number of hidden messages."""
 
 
 @dataclass(frozen=True, slots=True)

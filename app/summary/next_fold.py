@@ -28,7 +28,7 @@ FOLD = "fold"
 
 
 async def reconcile_fold_work(db_session: DbSession, head: Head, *, now: datetime, settle_s: float) -> None:
-    """Schedule a fold if there is anything to fold.
+    """Schedule a fold if the summary is on and there is anything to fold.
 
     Otherwise delete the scheduled fold, unless it has a payload: a person or a waiting cut has then asked for it. While
     the summary is off, a fold that only a cut asked for is deleted, too.
@@ -82,7 +82,10 @@ async def read_before_replaced(
 async def discard(
     db_session: DbSession, head: Head, written: Sequence[Link], before: Link | None, *, now: datetime
 ) -> None:
-    """Delete the versions `written`, a person's text and what it replaced, and make the version `before` current."""
+    """Delete the versions `written`, with those that they replaced and the folds onto them, and make `before` current.
+
+    If `before` is None, no version is current.
+    """
     if before is None:
         await narratives.reset_current(db_session, head.line, SUMMARY)
     else:
@@ -106,8 +109,8 @@ async def find_range(db_session: DbSession, head: Head, chain: Chain, *, until_s
     end_seq = find_due_end(summarisable, head.anchor_seq, until_seq)
     if end_seq is not None:
         return choose_range_up_to(end_seq, summarisable, chain.covered)
-    # If the history is cut at the edges of another layer, only a cut makes a fold due: one that begins by itself might
-    # not end at such an edge.
+    # If the history is cut at the edges of another layer, only a cut makes a fold due: a fold that begins by itself
+    # might not end at such an edge.
     if not folds_by_itself(head):
         return None
     sent = await list_sent_after(db_session, *line, chain.covered, limit)

@@ -24,7 +24,7 @@ class SummaryOut(VersionOut):
 
 
 class RegeneratingSummary(SummaryOut):
-    """The version in use while its newest fold is made again."""
+    """The version that is in use while the newest fold is made again."""
 
     work_id: UUID = Field(description=WORK_ID)
 

@@ -102,8 +102,8 @@ async def list_calls(
     """List the tool calls of a line, oldest first, each with its effect, and its reply if it has one.
 
     Calls that only read, that were refused, or whose generation was discarded are listed only on the line on which they
-    were made, and not on its copies. A chat keeps the records of its newest 1,000 calls; older calls are listed as
-    long as what they wrote belongs to a reply. If a call is sent again, it is listed once.
+    were made, and not on its copies. A chat keeps the records of its newest 1,000 calls; an older call is listed only
+    if it wrote something that was not dropped. If a call is sent again, it is listed once.
     """
     after = decode_cursor(cursor, UUID)[0] if cursor else None
     found = await calls.list_calls(db_session, ref, line=line, after=after, limit=limit + 1)

@@ -82,7 +82,7 @@ async def _read_page(
 
 
 class _Sources:
-    """What is stored of the imported file of a chat, in its order; at most one page of it is in memory."""
+    """The stored sources and kept lines of a chat, in the order of the imported file; one page at most is in memory."""
 
     def __init__(self, database: Database, chat: ChatLine) -> None:
         self._database = database

@@ -1,9 +1,10 @@
 """One line of a file of messages, in the form that all formats share.
 
 A line of a file can have fields that the service does not know, or would write in another way. These fields are the
-*source* of the line: one object for each format. The source is stored beside the message. An export writes the source
-of its own format in its place, and those of other formats below the field `OTHERS`. A line that is no message, such as
-a note of a frontend, is *kept*: all of it is a source, in its place between the messages.
+*source* of the line: one object for each format. The source is stored beside the message. An export writes the fields
+of its own format where the imported line had them, and the sources of other formats below the field `OTHERS`. A line
+that is no message, such as a note of a frontend, is *kept*: all of it is stored as a source, with its position between
+the messages.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +29,7 @@ FORMATS = ("sillytavern", "jsonl", "transcript")
 """The formats that can have a source."""
 
 MAX_SPEAKERS = 50
-"""The most characters of a chat."""
+"""The maximum length of a chat's list of characters."""
 
 Source = dict[str, Json | None]
 """The source of a line, by format. For a header, None means that the file had no header."""
@@ -149,7 +150,7 @@ class Ids:
 
 
 def describe(record: Record) -> Json:
-    """Return the fields of a message that most messages do not have, in the form in which files are read."""
+    """Return the fields of a message that most messages do not have, in the form that `FileMessage` takes."""
     described: Json = {
         "kind": record.kind,
         "importance": record.importance,

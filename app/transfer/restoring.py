@@ -148,7 +148,7 @@ def _read_entries(file: BinaryIO, form: LineFormat) -> Iterator[Entry]:
 
 
 def _form_batches(file: BinaryIO, form: LineFormat) -> Iterator[list[Entry]]:
-    """Yield the lines of a file after the header in batches for one insert, of fewer lines if they are long."""
+    """Yield the lines of a file after the header in batches to append; a batch of long lines has fewer of them."""
     batch, start = list[Entry](), 0
     for entry in _read_entries(file, form):
         batch.append(entry)

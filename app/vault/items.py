@@ -18,7 +18,7 @@ Digests = tuple[str, ...]
 """The hash of each part of an item."""
 
 Exported = Mapping[str, Mapping[str, Digests]]
-"""For each place, the items of an export by their marks, in the order of the page."""
+"""For each place, the hashes of the items of an export by their marks, in the order of the page."""
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ def judge(change: Change, item: Item | None) -> Verdict:
         return Verdict(reason="the chat does not have it any more")
     differing = set[int]()
     for number, (was, wanted, has) in enumerate(
-        zip(change.base, change.item.digests, item.digests, strict=True)  # one kind has as many parts
+        zip(change.base, change.item.digests, item.digests, strict=True)  # one kind has a fixed number of parts
     ):
         if wanted in (was, has):
             continue
@@ -161,7 +161,8 @@ def _match(exported: Exported, base: Mapping[str, Digests], items: Sequence[Item
 def _pair(marks: Sequence[str], items: Sequence[tuple[int, Item]], found: Mapping[int, str]) -> dict[int, str]:
     """Return the marks of the missing items of a place, by the numbers of the items without a mark that replace them.
 
-    Items are paired in order, if they are between the same two neighbours.
+    Items are paired in order, if they are between the same two neighbours. A neighbour is an item that both the export
+    and the page have at this place.
     """
     neighbours = {found[number] for number, _ in items if number in found} & set(marks)
     known = set(found.values())
@@ -181,7 +182,10 @@ def _pair(marks: Sequence[str], items: Sequence[tuple[int, Item]], found: Mappin
 
 
 def _form_gaps(entries: Iterable[tuple[T, str | None]]) -> dict[tuple[str | None, str | None], list[T]]:
-    """Return the entries between each two successive neighbours, by these two. An entry with a mark is a neighbour."""
+    """Return the entries between each two successive neighbours, by the marks of the two.
+
+    An entry with a mark is a neighbour. Before the first neighbour and after the last one, the missing mark is None.
+    """
     gaps = dict[tuple[str | None, str | None], list[T]]()
     before, waiting = None, list[T]()
     for entry, mark in entries:

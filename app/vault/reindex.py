@@ -150,7 +150,7 @@ class _Making:
         outcome: Outcome,
         now: datetime,
     ) -> "_Making":
-        """Write the current pages of a chat, as an export would, and return the object that makes changes to them."""
+        """Read the items from the chat's pages, as an export writes them; return the object that changes the chat."""
         await queries.begin(db_session)
         pages, items = Pages(db_session, ref, chat, chat.last_active_at), list[Item]()
         async for name, parts in pages.list_pages():

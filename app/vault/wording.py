@@ -1,8 +1,8 @@
 """The Markdown of a vault: how its pages are written. Pure.
 
-An item is a text of a layer, such as a memo: a section under a heading, or an element of a list. Each item ends with a
-mark such as `^memo-0192f3a1b2c3`. The editor Obsidian takes the mark for the name of the paragraph, and does not show
-it.
+An item is a text of a layer, such as a memo. On its page it is a section under a heading, or an element of a list. Each
+item ends with a mark such as `^memo-0192f3a1b2c3`. The editor Obsidian takes the mark for the name of the paragraph,
+and does not show it.
 
 `parsing.py` reads the items back. This module puts a backslash before a character that could be read in two ways, and
 `parsing.py` drops the backslash.
@@ -60,7 +60,10 @@ def escape_headings(text: str) -> str:
 
 
 def replace_headings(text: str, heading: re.Pattern[str], underline: re.Pattern[str], by: str) -> str:
-    """Return a text in which lines that match are replaced: headings, and what underlines one; but no lines of code."""
+    """Return a text in which `by` replaces matches of `heading` and, below a line with text, matches of `underline`.
+
+    Lines of code stay as they are.
+    """
     lines, fence, before = list[str](), "", ""
     for line in text.split("\n"):
         was, fence = fence, follow_fence(fence, line)

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_KEPT_BYTES = 64 * 1024
-"""The watch receives at most this much of an unread body. After that, it does not notice that the client
+"""Once the watch has received this much of an unread body, it stops receiving, and no longer notices that the client
 disconnects."""
 
 _client: ContextVar["Client | None"] = ContextVar("client", default=None)

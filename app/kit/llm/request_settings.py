@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 OWN_SETTINGS = frozenset({"model", "messages", "max_tokens", "max_completion_tokens", "temperature", "stream", "n"})
-"""Parameters that the service sets itself, so extra parameters cannot have these names."""
+"""Names that extra parameters cannot have: the service sets these parameters itself, or relies on their defaults."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,8 @@ class Profile(Generic[Value]):
         may_shrink: Whether the text may be less than half as long as the former one, and may keep few of its words.
         ends: Whether the text must end with the end of a sentence.
         min_letters: A shorter text about much material is refused.
-        find_form_fault: Returns a fault of an answer that can be read in spite of it; None if no answer has one.
+        find_form_fault: Returns a fault of an answer that can be read in spite of it, or None if the answer has none.
+            The attribute is None if there are no such faults to look for.
 
     """
 

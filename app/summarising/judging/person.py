@@ -51,10 +51,10 @@ _PATTERNS = {language: (re.compile(first), re.compile(_SECOND[language])) for la
 _SAYS_I = ("en", "de", "fr", "nl")
 """Languages in which a sentence about oneself always has a word for the first person."""
 
-# What people say without quotation marks: "said I love you for the first time", "a thank you note".
+# Phrases that a report may contain without quotation marks: "said I love you for the first time", "a thank you note".
 _SET_PHRASES = re.compile(r"\bI love you(?: too)?\b|\b[Tt]hank[ -]you\b|\bI do\b|\bich liebe dich\b|\bje t['’]aime\b")
-# Speech after a colon: "Kai told Mira: I will wait for you." After a name alone ("Kai: …"), it is a
-# line of a dialogue, as in a play, and counts.
+# Speech after a colon does not count: "Kai told Mira: I will wait for you." But after a name alone ("Kai: …"), it is
+# a line of a dialogue, as in a play, and counts.
 _AFTER_COLON = re.compile(
     r"((?:[^\s:：.!?。！？]{1,30}[ \t]){2,9}[^\s:：.!?。！？]{1,30}[:：][ \t]?|(?:说|說|道|问|問|答|った|다)[:：])"
     r"[^.!?。！？\n]*"

@@ -31,10 +31,10 @@ def share_kept(text: str, former: str, texts: str) -> float:
 
 
 def _find_stems(text: str) -> set[str]:
-    """Return the first letters of each long word, name and number in `text`.
+    """Return the first letters of each long word, name and number in `text`, and of each word in a script without case.
 
-    Words that begin in the same way count as one: "promise" and "promised", "сестра" and "сестру", "카이는" and
-    "카이에게".
+    Words in the scripts of `_UNSPACED` are left out. Words that begin in the same way count as one: "promise" and
+    "promised", "сестра" and "сестру", "카이는" and "카이에게".
     """
     return {_stem(term) for term in find_terms(text) if _is_distinctive(term) and not _UNSPACED.match(term)}
 
