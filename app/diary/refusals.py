@@ -27,8 +27,8 @@ _ENGLISH = re.compile(
     re.I,
 )
 
-# Each of these patterns requires that the request, the task or the content is named, at least as "this"; the Polish one
-# also accepts "I can't help". "I can't", or even "I'm sorry, I can't", is not enough.
+# Each of these patterns requires that the request, the task or the content is named, at least as "this". "I can't", or
+# even "I'm sorry, I can't", is not enough.
 _CHINESE = (
     r"(?:(?:很|非常|十分)?抱歉|对不起|對不起|不好意思)?[，,。！ ]*(?:但是?)?我?(?:无法|無法|不能)(?:[为為][您你])?"
     r"(?:协助|協助|帮助|幫助|提供|生成|创作|創作|撰写|撰寫|编写|編寫|完成|满足|滿足|处理|處理|回应|回應|继续|繼續)"
@@ -73,7 +73,7 @@ _DUTCH = (
     r"(?:(?:het spijt me|sorry|helaas),? (?:maar )?)?ik kan (?:je |u )?(?:hier|daar)(?:bij|mee)?(?: helaas)? niet"
     r" (?:bij |mee |aan )?(?:helpen|meewerken)(?:,? het spijt me)?[.!]?"
 )
-_POLISH = r"(?:(?:przepraszam|przykro mi|niestety),? (?:ale )?)?nie mogę (?:ci )?(?:[wz] tym )?pomóc(?: [wz] tym)?[.!]?"
+_POLISH = r"(?:(?:przepraszam|przykro mi|niestety),? (?:ale )?)?nie mogę (?:ci )?(?:[wz] tym pomóc|pomóc [wz] tym)[.!]?"
 _ELSEWHERE = re.compile(
     "|".join(
         (_CHINESE, _JAPANESE, _KOREAN, _GERMAN, _FRENCH, _SPANISH, _PORTUGUESE, _ITALIAN, _RUSSIAN, _DUTCH, _POLISH)
