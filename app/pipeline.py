@@ -185,7 +185,7 @@ class Pipeline:
         await self._finish_change(db_session, event)
 
     async def _on_move(self, db_session: DbSession, event: MessagesMoved) -> None:
-        """Let the layers copy people's texts about messages that moved to a new line."""
+        """Let the layers copy what belongs to messages that moved to a new line and is not made again."""
         self._record_all(db_session, event.head, MESSAGES)
         await bindings.on_move(db_session, event)
         await knowledge.on_move(db_session, event)
