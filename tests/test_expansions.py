@@ -44,6 +44,12 @@ op.create_check_constraint("ck_memos_origin", "memos", "origin IN ('model', 'too
     "a comment": "op.execute(\"/* DROP TABLE t */ COMMENT ON TABLE t IS 'DROP TABLE t' -- DROP TABLE t\")",
 }
 
+REBUILDS = ("uq_t_n",)
+
+REBUILT = """
+op.drop_index("uq_t_n", table_name="t")
+op.create_index("uq_t_n", "t", ["n"], unique=True, postgresql_where=sa.text("n IS NOT NULL"))"""
+
 WIDENS = {"a rule that is widened": ("ck_memos_origin",)}
 
 REFUSED = {
@@ -116,10 +122,37 @@ def test_it_is_accepted_a_release_after_the_last_use(name: str) -> None:
     ]
 
 
+def test_a_unique_index_may_be_rebuilt() -> None:
+    assert Judge().list_faults(migration(REBUILT, rebuilds=REBUILDS), ["0.2.0"]) == []
+    assert len(Judge().list_faults(migration(REBUILT), ["0.2.0"])) == 2
+
+
+@pytest.mark.parametrize(
+    "upgrade",
+    [
+        'op.drop_index("uq_t_n", table_name="t")',
+        """
+op.drop_index("uq_t_n", table_name="t")
+op.create_index("uq_t_n", "t", ["n"], unique=True, postgresql_where=sa.text("n > 0"))""",
+        """
+op.create_index("uq_t_n", "t", ["n"], unique=True)
+op.drop_index("uq_t_n", table_name="t")""",
+        f"""{REBUILT}
+op.create_index("uq_t_n", "t", ["n"], unique=True)""",
+        f"""{REBUILT}
+op.create_index("uq_t_m", "t", ["m"], unique=True)""",
+    ],
+    ids=["not created again", "of some rows", "dropped last", "created twice", "another one"],
+)
+def test_an_index_that_is_not_rebuilt_is_refused(upgrade: str) -> None:
+    assert Judge().list_faults(migration(upgrade, rebuilds=REBUILDS), ["0.2.0"]) != []
+
+
 def test_constants_that_describe_nothing_are_refused() -> None:
-    module = migration(ADD_KIND, unused_since="0.2.0", widens=["ck_memos_kind"])
+    module = migration(ADD_KIND, unused_since="0.2.0", widens=["ck_memos_kind"], rebuilds=REBUILDS)
     assert Judge().list_faults(module, ["0.2.0"]) == [
         "`widens` names ck_memos_kind, which is not dropped",
+        "`rebuilds` names uq_t_n, which is not dropped",
         "`unused_since` is set, but nothing is contracted",
     ]
 

@@ -14,6 +14,8 @@ down_revision: str | Sequence[str] | None = "e27c50b8a914"
 branch_labels = None
 depends_on = None
 
+rebuilds = ("uq_messages_id",)
+
 _COLUMNS = ["chat_key", "message_id", "line_id"]
 _HAS_ID = sa.text("message_id IS NOT NULL")
 

@@ -19,7 +19,11 @@ _SPLITS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _CREATE_TABLE = re.compile(r"create (?:unlogged )?table (?:if not exists )?(\w+)")
-_CREATE_INDEX = re.compile(r"create (unique )?index (?:concurrently )?(?:if not exists )?\w+ on (?:only )?(\w+)")
+_CREATE_INDEX = re.compile(
+    r"create (?P<unique>unique )?index (?:concurrently )?(?:if not exists )?(?P<name>\w+) on (?:only )?(?P<table>\w+)"
+)
+_OF_ALL_ROWS = re.compile(r"create (?:unique )?index \w+ on \w+ \([\w, ]+\)(?: where \w+ is not null)?$")
+_DROP_INDEX = re.compile(r"drop index (?:if exists )?(\w+)$")
 _DROP_TABLE = re.compile(r"drop table (?:if exists )?(\w+)$")
 _ALTER_TABLE = re.compile(r"alter table (?:if exists )?(?:only )?(\w+) (.+)")
 _ADD_COLUMN = re.compile(
@@ -55,17 +59,22 @@ class Judge:
     _columns: set[str] = field(default_factory=set, init=False)
     _dropped: set[str] = field(default_factory=set, init=False)
     _widened: frozenset[str] = field(default=frozenset(), init=False)
+    _rebuilt: frozenset[str] = field(default=frozenset(), init=False)
+    _missing: set[str] = field(default_factory=set, init=False)
 
     def list_faults(self, module: ModuleType, released: Sequence[str]) -> list[str]:
         """Return what is wrong with a migration; `released` are the releases before its own, the oldest first."""
         self._columns, self._dropped = set(), set()
         self._widened = frozenset(getattr(module, "widens", ()))
+        self._rebuilt, self._missing = frozenset(getattr(module, "rebuilds", ())), set()
         try:
             statements = [statement for text in render(module) for statement in split(text)]
         except AttributeError as error:
             return [f"needs a database to be written as SQL: {error}"]
         contracting = [statement for statement in statements if not self._expands(statement)]
         faults = [f"`widens` names {name}, which is not dropped" for name in sorted(self._widened - self._dropped)]
+        faults += [f"`rebuilds` names {name}, which is not dropped" for name in sorted(self._rebuilt - self._dropped)]
+        faults += [f"does not create {name} again" for name in sorted(self._missing)]
         unused_since = getattr(module, "unused_since", None)
         if unused_since is None:
             return faults + [f"contracts: {statement[:120]}" for statement in contracting]
@@ -80,7 +89,13 @@ class Judge:
             self.tables.add(created[1])
             return set(_REFERENCES.findall(statement)) <= self.tables
         if index := _CREATE_INDEX.match(statement):
-            return not index[1] or index[2] in self.tables
+            is_rebuilt = index["name"] in self._missing and _OF_ALL_ROWS.match(statement) is not None
+            self._missing.discard(index["name"])
+            return not index["unique"] or index["table"] in self.tables or is_rebuilt
+        if (gone := _DROP_INDEX.match(statement)) and gone[1] in self._rebuilt:
+            self._dropped.add(gone[1])
+            self._missing.add(gone[1])
+            return True
         if dropped := _DROP_TABLE.match(statement):
             return dropped[1] in self.tables
         if altered := _ALTER_TABLE.match(statement):
