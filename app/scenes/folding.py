@@ -5,6 +5,8 @@ A *step* is the range of scenes that one fold added to a version. It is valid wh
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
+from operator import itemgetter
 
 from app.chats.head import Head
 from app.chats.scheduling import cancel_automatic, find_scheduled
@@ -55,11 +57,12 @@ class RecapState:
 class Fold:
     """The scenes to fold next, in order and never empty, and the version to fold them into.
 
-    `base` is None if the fold begins a new recap.
+    `base` is None if the fold begins a new recap. `limit_seq` is the last seq that may be covered.
     """
 
     base: Link | None
     scenes: tuple[ClosedScene, ...]
+    limit_seq: int
 
 
 async def read_recap_state(db_session: DbSession, head: Head) -> RecapState:
@@ -87,7 +90,7 @@ async def find_fold(db_session: DbSession, head: Head, *, from_nothing: bool = F
     from_seq = base.last_unit + 1 if base else 1
     uncovered = await queries.list_closed_between(db_session, head, from_seq, recap_state.limit_seq, limit=MOST_SCENES)
     chosen = choose_fold(uncovered, recap_state.limit_seq)
-    return Fold(base, tuple(chosen)) if chosen else None
+    return Fold(base, tuple(chosen), recap_state.limit_seq) if chosen else None
 
 
 async def reconcile_fold_work(
@@ -95,9 +98,9 @@ async def reconcile_fold_work(
 ) -> None:
     """Schedule a fold if there is anything to fold; else cancel the scheduled one, unless a person asked for it.
 
-    With `only_news`, a fold is unnecessary if valid steps of versions newer than the current one cover all of its
-    scenes. A person has then gone back to an older version, and the next fold waits for a scene that no newer version
-    covers.
+    With `only_news`, a fold is unnecessary if valid steps of versions newer than the current one cover all scenes that
+    could be folded. A person has then gone back to an older version, and the next fold waits for a scene that no newer
+    version covers.
     """
     fold = await find_fold(db_session, head) if SceneSettings.of(head.settings).enabled else None
     if fold and not (only_news and await _is_covered_by_newer(db_session, head, fold)):
@@ -123,14 +126,17 @@ async def pass_over_failed(db_session: DbSession, head: Head, recap_state: Recap
 
 
 async def _is_covered_by_newer(db_session: DbSession, head: Head, fold: Fold) -> bool:
-    """Return whether valid steps of versions after the current one cover every scene of a fold."""
+    """Return whether valid steps of versions after the current one cover the scenes of a fold and of those after it."""
     chain = await narratives.read_chain(db_session, head.line, RECAP)
     current = chain.links[-1].version if chain.links else 0
-    steps = await narratives.list_steps(
-        db_session, head.line, RECAP.layer, fold.scenes[0].last_seq, fold.scenes[-1].last_seq
-    )
+    ends = [scene.last_seq for scene in fold.scenes]
+    if len(ends) == MOST_SCENES:
+        closed = await queries.list_closed(db_session, head)
+        after = [(last_seq, is_ready) for _, last_seq, is_ready in closed if ends[-1] < last_seq <= fold.limit_seq]
+        ends += [last_seq for last_seq, _ in takewhile(itemgetter(1), after)]
+    steps = await narratives.list_steps(db_session, head.line, RECAP.layer, ends[0], ends[-1])
     later = [step for step in steps if step.version > current and step.source_hash == step.current_hash]
-    return all(any(step.first_unit <= scene.last_seq <= step.last_unit for step in later) for scene in fold.scenes)
+    return all(any(step.first_unit <= last_seq <= step.last_unit for step in later) for last_seq in ends)
 
 
 async def rehash_steps(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> None:

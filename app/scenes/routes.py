@@ -133,8 +133,8 @@ async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: 
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Make another version of the running recap current.
 
-    The scenes that this version does not cover are folded into it at once. But if newer, valid versions already contain
-    all of these scenes, the fold waits until the next scene is closed.
+    The scenes that this version does not cover are folded into it, beginning at once. But if newer, valid versions
+    already contain all of these scenes, the folds wait until the next scene is closed and has its recap.
     """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()

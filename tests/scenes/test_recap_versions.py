@@ -98,3 +98,22 @@ async def test_a_remade_scene_below_a_personal_recap_is_hidden_again(
     model.otherwise = echo
     await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert await hidden(api) == [1, 2, 3, 4]
+
+
+async def test_a_chosen_version_gets_scenes_that_no_version_has(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    """More scenes than one fold takes are in newer versions, and one more scene is in none."""
+    await append(api, words(1, 22))
+    await set_break(api, 2)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
+    for seq in range(4, 20, 2):
+        await set_break(api, seq)
+    await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
+    await set_break(api, 20)
+    await settle(dispatcher, clock, 6)
+    assert (await get(api, "/scenes"))["items"][-2]["status"] == "ready"
+    assert len(await told(api, "recap")) == 18
+    ok(await api.put("/v1/chats/c/recap/current", json={"version": 1}), 200)
+    await settle_rounds(dispatcher, clock, rounds=6, wait_s=40)
+    assert len(await told(api, "recap")) == 20
