@@ -1,4 +1,7 @@
-"""SQL of bindings."""
+"""SQL of bindings: which reply each call of a tool that wrote something belongs to (`models.py`).
+
+A binding is open while that reply is not stored yet.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -32,10 +32,10 @@ class ChatLine(Table):
     current again. The groups of columns:
 
     - The line's identity: `line_status`, `checkpoint` (the name of a frozen line), `parent_line_id` (the line that this
-      one was copied from), `line_created_at`. `replaceable` is true for a line that a re-import made, and for
-      the first line of a chat that an append, a PUT or an import of a transcript created, as long as no switch has
-      returned to the line. `replaced_at` is when a re-import replaced such a line; later re-imports keep only some of
-      these lines, the newest ones (`kept_replaced_lines`).
+      one was copied from), `line_created_at`. `replaceable` is true for a line that a re-import made, and for the first
+      line of a chat that was created by an append, a PUT, or an import in any format but `vault`, as long as no switch
+      has returned to the line. `replaced_at` is when a re-import replaced such a line; later re-imports keep only some
+      of these lines, the newest ones (`kept_replaced_lines`).
     - The chat (`OF_CHAT`): the same on all lines. Only `queries.update_chat` changes them, on all lines at once. A
       restore, a switch and a re-import do not change them; a fork copies `metadata` and the user.
     - The line's settings: characters, the user's name, personas, settings, time zone, language. A restore includes

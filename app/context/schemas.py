@@ -314,5 +314,6 @@ class InclusionOut(BaseModel):
     )
     by: str | None = Field(
         description="The source that covers it, such as `memo:…` or `summary:3`. With `none` or `hidden`, a fact or "
-        "memory that was learnt from it, such as `memory:…`; null if there is none."
+        "memory that was learnt from it, such as `memory:…`. With `none`, if nothing was learnt, the memo that found "
+        "nothing memorable in it. Null if there is none of these."
     )

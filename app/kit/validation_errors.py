@@ -23,7 +23,8 @@ COMING = frozenset({"cards", "lorebooks"})
 
 
 MAX_EXPLAINED_ERRORS = 10_000
-"""A body with more errors is refused as a whole: each error that pydantic explains takes 5 µs and a kilobyte."""
+"""If a body has more errors, the answer has one error about the whole body instead of a list of them: each error that
+pydantic explains takes 5 µs and a kilobyte."""
 
 TOO_MANY_ERRORS = f"has more than {MAX_EXPLAINED_ERRORS} errors; they are not listed"
 

@@ -51,11 +51,12 @@ class WorkItem(Table):
     """An item of due work: `key` identifies it among those of an owner and a layer.
 
     `failed_at` is set when the final attempt failed; the row stays, so that the failure can be shown and retried.
-    `run_after` is infinity while the item is parked. Either all items of an owner are parked or none is.
-    `first_due_at` is when the item began to wait: when it was first scheduled, when its latest attempt failed, or when
-    it was made due again. `start_over` (`kit/attempts.py`) sets it up to a minute earlier, so that delays grow.
-    `user_id` is set if the owner is a user. `refusals` are the model's answers that were refused since the item was
-    last scheduled or started over. `progress` has the parts that earlier attempts have finished, for the next attempt.
+    `run_after` is infinity while the item is parked. Either all items of an owner are parked or none is. `first_due_at`
+    is when the item began to wait: when it was first scheduled, when its latest attempt failed, or when it was made due
+    again. `start_over` (`kit/attempts.py`) delays an item by the time since then, at most a minute, and sets it so that
+    the next delay is longer. `user_id` is set if the owner is a user. `refusals` are the model's answers that were
+    refused since the item was last scheduled or started over. `progress` has the parts that earlier attempts have
+    finished, for the next attempt.
     """
 
     __tablename__ = "work"

@@ -56,10 +56,10 @@ class Remembered(NamedTuple):
     Attributes:
         outcome: `new`: it became a new memory. `duplicate`: a memory has or had this text, and gets the sources of the
             sentence, too. `supersedes`: it became the text of a known memory, or a former text of it if the present one
-            was learnt later in the conversation. `forgotten`: nothing was stored, because this text was forgotten, or
-            because a person replaced it and the scope has no statement with it, or because it would supersede a text
-            that was forgotten or replaced. `untaught`: nothing was stored, because the line no longer has any of the
-            sources.
+            was learnt later in the conversation. `forgotten`: nothing was stored, because this text was forgotten or
+            replaced by a person, or because it would supersede such a text. (If the scope still has a statement with
+            a replaced text, the outcome is `duplicate`.) `untaught`: nothing was stored, because the line no longer
+            has any of the sources.
         memory_id: The memory; None for `untaught`, and for `forgotten` if only the hash of its text is known.
 
     """

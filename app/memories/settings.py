@@ -34,7 +34,8 @@ class MemorySettings(LearningSettings):
         DEDUPE_THRESHOLD,
         ge=0,
         le=1,
-        description="A learnt sentence that is more similar than this to a known memory becomes its new text, unless a "
-        "person wrote the present text, or the names in them differ, such as “Ida” and “Eva”, or come in different "
-        "orders. Similarity is the share of three-letter groups that both have, from 0 to 1.",
+        description="If the similarity of a learnt sentence and a known memory is above this number, the sentence "
+        "replaces the text of the memory. It does not if a person wrote that text, or if the two have different names, "
+        "such as “Ida” and “Eva”, or the same names in another order. Similarity is the share of three-letter groups "
+        "that both have, from 0 to 1.",
     )

@@ -5,7 +5,7 @@ window moves, or the prompt would begin differently in every turn. So a group is
 the numbers of batches rise with the story, and a memo keeps its number.
 
 A backfilled memo has a higher number than the memos after it. Backfilled memos form groups of five of their own,
-counted backwards from the next memo that was not backfilled. They are left out just before the group of that memo.
+counted backwards from the group of the next memo that was not backfilled, just before which they are left out.
 """
 
 from collections import Counter, defaultdict

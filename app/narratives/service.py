@@ -80,7 +80,8 @@ class Step:
 async def read_chain(db_session: DbSession, line: Line, narrative: Narrative, *, from_unit: int = MAX_SEQ) -> Chain:
     """Return the current version and the versions it was built on, back to a valid one that ends before `from_unit`.
 
-    By default, the chain goes back to a version that ends before every stale step: the current one if no step is stale.
+    It ends with a version that also ends before every stale step. By default there is no other limit, so the chain is
+    the current version alone if no step is stale.
     """
     return Chain(await queries.list_chain(db_session, _key(line, narrative), from_unit))
 
@@ -239,8 +240,9 @@ async def discard_replaced(
 ) -> None:
     """Remove a version that was replaced, the versions of the same step that it had replaced, and folds onto them.
 
-    Otherwise truncating the line could make one of them current again. None of them may be current. A person's versions
-    are soft-deleted; the service's are deleted, also those that were folded onto one of these texts.
+    Otherwise truncating the line could make one of them current again. The caller makes sure that none of them is
+    current. A person's versions are soft-deleted. The service's are deleted, also those that were folded onto one of
+    the removed versions.
     """
     key = _key(line, narrative)
     found = await queries.list_in_place_of(db_session, key, link)

@@ -83,8 +83,9 @@ class WorkOut(BaseModel):
     )
     layer: str = Field(description="The layer that processes the item.")
     status: Literal["due", "running", "failed"] = Field(
-        description="`due`: the item waits for its time or for a worker. `running`: a worker has claimed it, or waits "
-        "up to 8 seconds to try it again, because PostgreSQL was unavailable or the chat was locked. "
+        description="`due`: the item waits for its time or for a worker. `running`: a worker has claimed it. After "
+        "an attempt that ended because PostgreSQL was unavailable or the chat was locked, the status stays for up to 8 "
+        "seconds; then any worker tries again. "
         "`failed`: all attempts have failed; the item is kept until it is retried."
     )
     held: Literal["monthly_token_limit"] | None = Field(

@@ -65,8 +65,8 @@ class CallOut(BaseModel):
     character: str | None = Field(description="The character that called it; null if it has no name or is unknown.")
     arguments: Any = Field(
         description="The arguments of the call. Null if they were too long or not JSON, if the call was made before "
-        "arguments were recorded, and on a line that has only a copy of what the call wrote. For a token that is "
-        "limited to the chat, also null if the call was made without this limit."
+        "arguments were recorded, and on a line that has only a copy of what the call wrote. A token that is "
+        "limited to the chat also gets null for calls that were made with a key or token that is not."
     )
     outcome: Literal["wrote", "read", "refused"] = Field(
         description="`wrote` if it wrote something, `read` if it only read, `refused` if it was refused and wrote "

@@ -8,7 +8,8 @@ import orjson
 from app.transfer.transcript import Line, TranscriptError
 
 MAX_LINE_BYTES: Final = 8 * 1024 * 1024
-"""The maximum length of a line, in bytes. The line of an exported message with many long swipes can be longer."""
+"""The maximum length of a line, in bytes. A longer line is refused, even if the service itself exported it: a message
+with many long swipes can have one."""
 
 MAX_LINES: Final = 200_000
 """The most lines of a file."""

@@ -87,7 +87,10 @@ class JsonlLines:
 
 
 def _part(fields: Json, known: Collection[str]) -> tuple[Json, Source]:
-    """Return the fields of a line that are not `known`, and the sources of other formats in it."""
+    """Return the fields of a line that are not `known`, and the sources of other formats that are below `OTHERS` in it.
+
+    A source has the fields of an imported line that the service does not know (`records.py`).
+    """
     others = read_others(fields.get(OTHERS), NAME)
     skipped = {*known, *(() if others is None else (OTHERS,))}
     return {name: value for name, value in fields.items() if name not in skipped}, others or {}

@@ -6,8 +6,9 @@ differs from the id that is made from its line number.
 
 The source of a message (`records.py`) has the fields that SillyTavern knows and the service does not, such as
 `swipe_info` and `gen_started`, and values that the service would write in another way: a time, an empty name, an empty
-swipe. Its `swipes` has a 1 for each text that is stored, and the falsy values between them. Pages of the frontend,
-notes, and lines without a text are kept in their places. A file without a header, such as that of a group chat, is
+swipe. Its `swipes` is the list of the file with a 1 in the place of each stored text, and with the empty entries as
+they were. Lines that are not messages are kept in their places: pages of SillyTavern itself (help, greetings, reports
+of tools), notes, and lines without a text. A file without a header, such as that of a group chat, is
 exported without one, unless a header is needed for fields of the chat.
 """
 

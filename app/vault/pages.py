@@ -54,7 +54,8 @@ class Pages:
         ref: The chat, as the caller sees it.
         chat: The line that the pages show.
         now: The time that decides which memories have faded into the archive.
-        places: For each place on the pages written so far, the hashes of its items by their marks.
+        places: The hashes of the items on the pages written so far, by place and then by mark. A place is a page, or
+            the diary of one character on `diary.md`.
         names: For each mark, the id of the item, the key of a fact, or the label of a core block; for a summary or a
             recap, a fixed name.
         diaries: The characters of the diaries, by their headings.

@@ -1,4 +1,4 @@
-"""Reads the items of a vault's pages, exactly as `wording.py` writes them, and as people change them. Pure."""
+"""Reads the items of a vault's pages: those that `wording.py` wrote, and those that people changed or added. Pure."""
 
 import re
 from collections.abc import Iterator
