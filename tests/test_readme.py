@@ -23,6 +23,8 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+(_, ANSWER) = re.findall(r"^```text\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+"""The messages of the last answer of the walk, with their roles; a line in parentheses is left out."""
 (WALK,) = (block for block in BLOCKS if "curl" in block)
 
 
@@ -84,6 +86,11 @@ async def test_the_walk_leads_from_an_empty_service_to_a_context(fresh_database_
     assert memo["highlights"][0]["text"] in prompt["content"]
     assert [message["role"] for message in talk] == ["user", "assistant", "user"]
     assert talk[-1]["content"] == "Do you still think of the sea?"
+    shown = [line.split(maxsplit=1) for line in re.split(r"^(?=\w)", ANSWER, flags=re.MULTILINE) if line]
+    assert [role for role, _ in shown] == [message["role"] for message in (prompt, *talk)]
+    for (_, text), message in zip(shown, (prompt, *talk), strict=True):
+        lines = [re.escape(line.strip()) for line in text.splitlines() if not line.strip().startswith("(")]
+        assert re.search("(?s)" + ".*".join(lines), message["content"])
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="asks for curl")
