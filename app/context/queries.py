@@ -22,7 +22,7 @@ from app.kit.ids import tenant_key
 from app.kit.owners import NO_LINE
 from app.layers.contribution import Contributed, View
 from app.layers.layer import Layer
-from app.layers.recent_chats import Remembered
+from app.layers.recent_chats import MOST_CHANGES, Remembered
 
 _defaults = ChatSettings()
 
@@ -162,15 +162,16 @@ async def find_current(
     condition, and returns the values of the conditions. If one of them is true, the statement with all subqueries
     follows. If its results are remembered (`layers/recent_chats.py`), the next context of the chat begins with a
     smaller statement again: its row has the revisions that show whether the results are outdated. If its results are
-    not remembered, the next context begins with the statement with all subqueries.
+    not remembered, or were outdated in the last MOST_CHANGES contexts, the next context begins with the statement with
+    all subqueries. So a chat that learns something in every turn needs one statement, too.
     """
     used = in_use()
     current, least = used.current_queries or {}, used.least_queries or {}
     remembered = used.recent.find(chat_key)
-    if remembered is not None:
-        queries = (used.other_queries or {}) if remembered.needs_others else least
-    else:
+    if remembered is None or remembered.changes >= MOST_CHANGES:
         queries = current if chat_key in used.recent else least
+    else:
+        queries = (used.other_queries or {}) if remembered.needs_others else least
     row = await _fetch_current(connection, tenant, chat_key, max_tokens, queries)
     is_enough = row is None or queries is current or _is_enough(row, remembered, reads_others=queries is not least)
     if not is_enough:
@@ -185,7 +186,9 @@ async def find_current(
         found = dict(remembered.found)
     else:
         found = dict.fromkeys(used.remembered)
-    now = Remembered(_tag_of(row), found, bool(row["needs_others"]))
+    tag = _tag_of(row)
+    changes = remembered.changes + 1 if remembered is not None and remembered.tag != tag else 0
+    now = Remembered(tag, found, bool(row["needs_others"]), min(changes, MOST_CHANGES))
     if now != remembered:
         used.recent.note(chat_key, now if row["needs_remembered"] or row["needs_others"] else None)
     return row | {f"q_{name}": one for name, one in found.items()}

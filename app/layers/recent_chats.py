@@ -13,6 +13,8 @@ from uuid import UUID
 
 from app.layers.recently_used import RecentlyUsed
 
+MOST_CHANGES = 2
+
 
 class Remembered(NamedTuple):
     """The results of the queries of layers for the current line of a chat.
@@ -21,12 +23,15 @@ class Remembered(NamedTuple):
         tag: The revisions that were read with the results. If the revisions have changed, the results may have, too.
         found: The results, by the layer's name.
         needs_others: Whether the chat also needs queries whose results are not remembered.
+        changes: How many times in a row `tag` was another one when the chat was read. After MOST_CHANGES, the chat is
+            read with all queries at once, because its results are probably outdated again.
 
     """
 
     tag: Hashable
     found: Mapping[str, str | None]
     needs_others: bool
+    changes: int = 0
 
 
 class RecentChats:

@@ -214,3 +214,18 @@ async def test_an_edit_of_other_messages_is_asked_once(app: FastAPI, api: httpx.
     await prepare(app, api)
     await edit(api, "m5", content="Something new.")
     assert [len((await ask(app, api))[1]) for _ in range(2)] == [2, 1]
+
+
+async def test_learning_in_each_turn_takes_one_statement(app: FastAPI, api: httpx.AsyncClient) -> None:
+    """Only the first changes cost a second statement, until nothing changes between two contexts."""
+    await prepare(app, api)
+    taken = []
+    for value in ("Porto", "Faro", "Braga", "Olhão"):
+        await set_fact(api, "home", value, status=200)
+        found, statements = await ask(app, api)
+        assert any(f"home: {value}" in one["text"] for one in found["segments"])
+        taken.append(len(statements))
+    assert taken == [2, 2, 1, 1]
+    assert ["teachings" in (await ask(app, api))[1][0] for _ in range(2)] == [True, False]
+    await set_fact(api, "home", "Sines", status=200)
+    assert len((await ask(app, api))[1]) == 2
