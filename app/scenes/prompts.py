@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
 from app.kit.job_context import PromptTemplate
 from app.kit.llm.client import ChatMessage
+from app.scenes.detection.looks import CONTEXT_TOKENS, ENOUGH_MESSAGES
 from app.summarising.fitting import Passage, fill_to_fit, utterance_passage
 from app.summarising.prompts import FICTION, Prompt, name_all, name_language, name_one, name_user
 from app.summarising.quoting import quoted
@@ -80,6 +82,12 @@ SCENE_BREAK = Prompt(
     user=_BREAK_REQUEST,
     placeholders=frozenset({"candidates", "user_name", "language", "messages"}),
 )
+
+BREAK_MESSAGE_TOKENS = 80
+"""The tokens that a request for a break quotes on average of a message, at most; a request with fewer than
+ENOUGH_MESSAGES may quote as much as one with so many. The judged messages before them add CONTEXT_TOKENS. So the looks
+at a scene of 110 messages without pauses cost at most 25,000 tokens, however long its messages are. Shortening keeps
+the beginning and the end of a message, where a change of the place or the time usually is."""
 
 _RECAP_RULES = """\
 You write down what remains of one scene of a long roleplay or companion chat. Its messages will soon be out of \
@@ -191,7 +199,8 @@ def scene_break_messages(
 
     `candidates` are the seqs on which it may end; the messages of `context` only give context. `language`, a name or a
     tag, is that of the reason; None means the language of the messages. `budget_tokens` is for both messages of the
-    request together; the texts of `said` are shortened to fit. Raises DoesNotFit if one of them would become empty.
+    request together; the texts of `said` are shortened to fit, and to the limit that BREAK_MESSAGE_TOKENS explains.
+    Raises DoesNotFit if one of them would become empty.
     """
     about = {
         "candidates": ", ".join(map(str, sorted(candidates))),
@@ -202,7 +211,15 @@ def scene_break_messages(
         utterance_passage(utterance, seq=utterance.seq, context=True if utterance.seq in context else None)
         for utterance in said
     ]
-    return fill_to_fit(prompt, about, passages, budget_tokens=budget_tokens, count_tokens=count_tokens)
+    new = sum(1 for _ in dropwhile(lambda utterance: utterance.seq in context, said))
+    return fill_to_fit(
+        prompt,
+        about,
+        passages,
+        budget_tokens=budget_tokens,
+        count_tokens=count_tokens,
+        most_tokens=CONTEXT_TOKENS + BREAK_MESSAGE_TOKENS * max(new, ENOUGH_MESSAGES),
+    )
 
 
 def scene_recap_messages(

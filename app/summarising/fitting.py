@@ -51,12 +51,13 @@ def fill_to_fit(
     into: str = "messages",
     budget_tokens: int,
     count_tokens: Callable[[str], int],
+    most_tokens: int | None = None,
 ) -> list[ChatMessage]:
     """Return `prompt` filled with `texts`, and its placeholder `into` with `passages`, one per line.
 
-    `budget_tokens` limits the system and the user message together; passages are shortened to fit. Raises DoesNotFit if
-    the prompt is too long even without passages, or if nothing would be left of a passage that is not empty: the model
-    would invent its content.
+    `budget_tokens` limits the system and the user message together, and `most_tokens`, if given, the texts of the
+    passages together; passages are shortened to fit. Raises DoesNotFit if the prompt is too long even without passages,
+    or if nothing would be left of a passage that is not empty: the model would invent its content.
     """
 
     def ask(shortened: Sequence[str]) -> list[ChatMessage]:
@@ -65,6 +66,8 @@ def fill_to_fit(
 
     whole = [passage.text for passage in passages]
     room_tokens = budget_tokens - cost_of(ask([""] * len(passages)), count_tokens)
+    if most_tokens is not None:
+        room_tokens = min(room_tokens, most_tokens)
     while room_tokens >= 0:
         shortened = shorten_to_share(whole, room_tokens, lambda text: count_tokens(quoted(text)))
         if any(text and not left for text, left in zip(whole, shortened, strict=True)):

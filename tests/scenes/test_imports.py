@@ -15,6 +15,7 @@ from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from tests.background import settle, settle_rounds
 from tests.scenes.story import BY_HAND, NO_BREAK, anchor, asked_for, hidden, ranges, scenes, telling
 from tests.scripted_model import Reply, Request, ScriptedModel, refuses
+from tests.summarising.quoted import messages_in
 from tests.talk import Json, append, context, edit, get, put, said, soft_delete, talk
 
 MESSAGES = 899
@@ -43,6 +44,18 @@ def finding(request: Request) -> str | Reply:
     return json.dumps({"break_at": ends[0] if ends else None, "reason": "Another place."})
 
 
+def reading(request: Request) -> str | Reply:
+    """A model that finds the first possible message whose text names another place than the next one's."""
+    if asked_for(request) != "break":
+        return _tell(request)
+    content = str(request["messages"][-1]["content"])
+    possible = re.search(r"Possible answers: (.*) or null", content)
+    assert possible
+    places = {line["seq"]: re.findall(r"At place (\d+)", line["message"]) for line in messages_in(content)}
+    ends = [n for n in map(int, possible[1].split(", ")) if n + 1 in places and places[n] != places[n + 1]]
+    return json.dumps({"break_at": ends[0] if ends else None, "reason": "Another place."})
+
+
 def looks(model: ScriptedModel) -> list[list[int]]:
     """The possible answers of each look so far."""
     contents = [str(call.body["messages"][-1]["content"]) for call in model.calls if asked_for(call.body) == "break"]
@@ -68,18 +81,69 @@ async def test_the_breaks_of_an_import_are_found(
     assert await anchor(api) > MESSAGES - 3 * SCENE
 
 
-async def test_a_long_scene_costs_few_tokens_of_looks(
+def long_message(n: int, tokens: int) -> Json:
+    """The nth message of a conversation, with `tokens` tokens of text or one more."""
+    content = f"They talk about lamp number {n}"
+    while count_tokens(content) < tokens:
+        content += " and mend" if count_tokens(content) % 7 else ", the sea"
+    return said(n, content=content)
+
+
+async def test_breaks_between_long_messages_are_found(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    model.otherwise = reading
+    await put(api, settings={"preset": "scenes"})
+    talks = [f"they talk about lamp number {n}{' and what it may cost to mend' * 40}" for n in range(1, 201)]
+    places = [f"At place {n // SCENE}" for n in range(200)]
+    contents = [
+        f"{place}, {words}." if n % 2 else f"{words}. {place}."
+        for n, (place, words) in enumerate(zip(places, talks, strict=True))
+    ]
+    await append(api, [said(n, content=content) for n, content in enumerate(contents, start=1)])
+    await settle_rounds(dispatcher, clock)
+    assert [scene["last_seq"] for scene in await scenes(api)] == [*range(SCENE, 200, SCENE), None]
+
+
+@pytest.mark.parametrize(
+    ("of_user", "of_character"), [(10, 10), (75, 75), (100, 100), (200, 200), (300, 300), (30, 150)]
+)
+async def test_a_long_scene_costs_few_tokens_of_looks(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    of_user: int,
+    of_character: int,
 ) -> None:
     model.otherwise = lambda request: NO_BREAK if asked_for(request) == "break" else _tell(request)
     await put(api, settings={"preset": "scenes"})
     for n in range(1, 110, 2):
-        await append(api, talk(n, n + 1))
+        await append(api, [long_message(n, of_user), long_message(n + 1, of_character)])
         await settle(dispatcher, clock)
     offered = [seq for look in looks(model) for seq in look]
     assert offered == list(range(10, 101))  # each once
     requests = [call.body for call in model.calls if asked_for(call.body) == "break"]
     assert sum(count_tokens(str(one["content"])) for body in requests for one in body["messages"]) <= 25_000
+
+
+@pytest.mark.parametrize(("tokens", "context"), [(10, 10), (75, 3), (200, 2)])
+async def test_a_look_reads_fewer_long_messages_as_context(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    tokens: int,
+    context: int,
+) -> None:
+    model.otherwise = NO_BREAK
+    await put(api, settings={"preset": "scenes"})
+    await append(api, [long_message(n, tokens) for n in range(1, 15)])
+    await settle(dispatcher, clock)
+    await append(api, [long_message(n, tokens) for n in range(15, 25)])
+    await settle(dispatcher, clock)
+    read = messages_in(str(model.calls[-1].body["messages"][-1]["content"]))
+    assert [line["seq"] for line in read] == list(range(13 - context, 25))
 
 
 async def test_after_a_pause_four_messages_start_a_look(

@@ -5,9 +5,12 @@ from hypothesis import strategies as st
 
 from app.scenes.detection.looks import (
     CONTEXT_MESSAGES,
+    CONTEXT_TOKENS,
     ENOUGH_AFTER_PAUSE,
     ENOUGH_MESSAGES,
+    LEAST_CONTEXT,
     MOST_REJUDGED,
+    choose_context,
     is_look_due,
     judged_after_change,
     plan_look,
@@ -34,6 +37,14 @@ def test_looks_judge_each_message_once_from_the_oldest_on(
     assert offered == [
         seq for count, seq in enumerate(judged, start=1) if count >= rules["min_messages"] and seq not in lifted
     ]
+
+
+@given(st.lists(st.integers(0, CONTEXT_TOKENS + 1), max_size=20))
+def test_the_context_is_what_fits_of_the_newest_messages(costs: list[int]) -> None:
+    chosen = choose_context(list(enumerate(costs)))
+    assert chosen == list(range(len(costs)))[len(costs) - len(chosen) :]
+    fits = [count for count in range(len(costs) + 1) if sum(costs[len(costs) - count :]) <= CONTEXT_TOKENS]
+    assert len(chosen) == min(max(fits[-1], LEAST_CONTEXT), CONTEXT_MESSAGES, len(costs))
 
 
 @given(

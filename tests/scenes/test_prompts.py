@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from app.scenes.answers import parse_recap, parse_scene_recap
 from app.scenes.detection.breaks import parse_scene_break
+from app.scenes.detection.looks import CONTEXT_TOKENS
 from app.scenes.prompts import (
+    BREAK_MESSAGE_TOKENS,
     RECAP,
     SCENE_BREAK,
     SCENE_RECAP,
@@ -20,8 +22,9 @@ from app.scenes.prompts import (
 )
 from app.summarising.answer_text import UnusableAnswer
 from app.summarising.fitting import DoesNotFit
+from app.summarising.quoting import quoted
 from app.summarising.transcript import Utterance
-from tests.summarising.quoted import quoted_in
+from tests.summarising.quoted import messages_in, quoted_in
 
 SAID = tuple(Utterance(seq, "user", "Mira", f"Word {seq}.") for seq in range(11, 15))
 
@@ -80,6 +83,25 @@ def test_a_hundred_long_messages_are_shortened_or_do_not_fit() -> None:
     assert 8_000 <= tokens <= 9_000
     with pytest.raises(DoesNotFit):
         ask_break(*long, budget=3_000)
+
+
+def test_a_request_for_a_break_shortens_long_messages() -> None:
+    long = f"The next morning. {'lamp ' * 300}At the pier."
+    short = Utterance(1, "user", "Mira", "mend " * 60)
+    said = [short, *(Utterance(seq, "assistant", "Kai", long) for seq in range(2, 25))]
+    messages = [line["message"] for line in messages_in(ask_break(*said))]
+    texts_tokens = sum(count_tokens(quoted(text)) for text in messages)
+    assert 24 * (BREAK_MESSAGE_TOKENS - 2) <= texts_tokens <= 24 * BREAK_MESSAGE_TOKENS + CONTEXT_TOKENS
+    assert messages[0] == short.text
+    for text in messages[1:]:
+        assert text.startswith("The next morning. lamp")
+        assert text.endswith("lamp At the pier.")
+        assert " characters left out…] " in text
+
+
+def test_a_request_for_a_break_quotes_few_messages_whole() -> None:
+    said = [Utterance(seq, "user", "Mira", "lamp " * 250) for seq in range(11, 15)]
+    assert [line["message"] for line in messages_in(ask_break(*said))] == [one.text for one in said]
 
 
 def test_the_forms_that_the_prompt_shows_are_understood() -> None:

@@ -21,7 +21,7 @@ from app.layers.job import Job, Made
 from app.messages.reads import list_not_deleted, list_range
 from app.scenes import change_queries, queries
 from app.scenes.detection.breaks import find_pause
-from app.scenes.detection.looks import CONTEXT_MESSAGES, Look, plan_look
+from app.scenes.detection.looks import Look, choose_context, plan_look
 from app.scenes.generation import ask_for_break
 from app.scenes.lifecycle import By, close_at
 from app.scenes.open_scene import OpenScene
@@ -104,10 +104,10 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _So
 
 
 async def _list_context(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> list[int]:
-    """Return the newest judged messages of the open scene; `last_seq` is the last seq that is judged."""
+    """Return the judged messages of the open scene that are context; `last_seq` is the last seq that is judged."""
     from_seq = max(first_seq, last_seq - _CONTEXT_SEQS + 1)
     messages = await list_range(db_session, *head.line, from_seq, last_seq)
-    return [message.seq for message in messages if is_eligible(message, head.filters)][-CONTEXT_MESSAGES:]
+    return choose_context([(message.seq, message.tokens) for message in messages if is_eligible(message, head.filters)])
 
 
 async def _draft(ctx: JobContext, claimed: Claimed, sought: _Sought) -> _Looked:

@@ -6,9 +6,11 @@ once. Only after a message has changed are some of the messages around it judged
 reads a few judged messages before the others, as context.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import accumulate
 
 from app.scenes.detection.breaks import find_candidates
 
@@ -20,6 +22,11 @@ ENOUGH_AFTER_PAUSE = 4
 
 CONTEXT_MESSAGES = 10
 """The maximum number of judged messages that are read as context."""
+
+CONTEXT_TOKENS = 250
+"""The maximum number of tokens of these messages together; the newest LEAST_CONTEXT are read in any case."""
+
+LEAST_CONTEXT = 2
 
 MOST_REJUDGED = 12
 """A change of a message makes at most this many judged messages, and the one before them, unjudged again."""
@@ -48,6 +55,21 @@ class Look:
         return [*self.context, *self.judged, *self.after]
 
 
+def choose_context(judged: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the seqs of the judged messages that the next look reads as context.
+
+    A few long messages show the place, the time and the cast as well as many short ones do.
+
+    Args:
+        judged: The newest judged messages of the open scene, in order: the seq and the number of tokens of each.
+
+    """
+    newest = judged[-CONTEXT_MESSAGES:]
+    sums = list(accumulate(tokens for _, tokens in reversed(newest)))
+    fitting = bisect_right(sums, CONTEXT_TOKENS)
+    return [seq for seq, _ in newest[-max(fitting, LEAST_CONTEXT) :]]
+
+
 def plan_look(
     judged_before: Sequence[int],
     unjudged: Sequence[int],
@@ -61,7 +83,7 @@ def plan_look(
     """Return the next look, or None if no message can be judged yet.
 
     Args:
-        judged_before: The newest judged messages of the open scene.
+        judged_before: The newest judged messages of the open scene, as far as they are context (`choose_context`).
         unjudged: The oldest messages of the open scene that are not judged; the first `max_messages + offset` are
             enough.
         before: How many eligible messages the open scene has before these; need not be counted beyond `min_messages`.
