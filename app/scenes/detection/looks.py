@@ -2,8 +2,9 @@
 
 A look is one step of the search, usually one request to the model. A message is judged once a look has decided whether
 the scene ends on it. Looks go from the oldest message that is not judged to the newest one, so each message is judged
-once. Only after a message has changed are some of the messages around it judged again (MOST_REJUDGED). A look also
-reads a few judged messages before the others, as context.
+once. A look that finds a break has judged only the messages up to it, so the next look offers the others again. Only
+after a message has changed are some of the messages around it judged again (MOST_REJUDGED). A look also reads a few
+judged messages before the others, as context.
 """
 
 from bisect import bisect_right
