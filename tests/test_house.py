@@ -271,6 +271,11 @@ def test_a_statement_selects_a_column(path: Path) -> None:
     assert re.findall(r"[\"']\s*SELECT\s+FROM\s+\w+", _text(path)) == []
 
 
+def test_tricks_for_the_planner_are_in_one_module() -> None:
+    tricks = {path for path in MODULES if re.search(r"\bOFFSET 0\b|\bSET (?:LOCAL )?enable_", _text(path))}
+    assert {_name(path) for path in tricks} == {"app/kit/planner.py"}
+
+
 @pytest.mark.parametrize("path", PAPERS, ids=_name)
 def test_a_link_leads_to_a_file_and_a_heading(path: Path) -> None:
     text = re.sub(r"^```.*?^```|`[^`\n]*`", "", _text(path), flags=re.MULTILINE | re.DOTALL)

@@ -7,6 +7,7 @@ import asyncpg
 
 from app.blocks.settings import BlockSettings
 from app.kit.db import DbSession
+from app.kit.planner import COMPUTED_ONCE
 from app.knowledge.important import Important
 from app.knowledge.liveness import (
     OWNER_GIVEN,
@@ -48,7 +49,7 @@ _LOG_JSON = write_json(write_log(OWNERS_OF_CHAT, _LIVE, "block"))
 BLOCKS_OF_LINE = f"""
     SELECT CASE WHEN q.log IS NOT NULL OR q.important IS NOT NULL
         THEN '[' || coalesce(q.log, '[]') || ',' || coalesce(q.important, '[]') || ']' END
-    FROM (SELECT ({_LOG_JSON}) AS log, ({_IMPORTANT_JSON})::text AS important OFFSET 0) AS q"""  # noqa: S608
+    FROM (SELECT ({_LOG_JSON}) AS log, ({_IMPORTANT_JSON})::text AS important {COMPUTED_ONCE}) AS q"""  # noqa: S608
 """A scalar subquery of the live operations on the blocks and of the important memories, in each scope that the line
 sees: two lists as JSON; NULL if there are none."""
 

@@ -20,6 +20,7 @@ from app.context.segments import UNREAD, HistoryMessage
 from app.kit.db import Connection
 from app.kit.ids import tenant_key
 from app.kit.owners import NO_LINE
+from app.kit.planner import COMPUTED_ONCE
 from app.layers.contribution import Contributed, View
 from app.layers.layer import Layer
 from app.layers.recent_chats import MOST_CHANGES, Remembered
@@ -39,11 +40,10 @@ _OF_LINE = """
     WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.deleted_at IS NULL AND m.kind IS NULL
         AND (b.seq IS NULL OR m.seq < b.seq)"""
 
-# The token limit of a context in tokens of the column `tokens`, to which the token factor is not applied. With the
-# OFFSET it is computed once, not for every message.
+# The token limit of a context in tokens of the column `tokens`, to which the token factor is not applied.
 _BUDGET = f"""
     SELECT coalesce($3::int, (c.settings ->> 'context_tokens')::int, {_defaults.context_tokens})
-        / coalesce((c.settings ->> 'token_factor')::float8, {_defaults.token_factor}) + 1 AS budget OFFSET 0"""
+        / coalesce((c.settings ->> 'token_factor')::float8, {_defaults.token_factor}) + 1 AS budget {COMPUTED_ONCE}"""
 
 # The history of a context that fits is the newest messages, and each costs at least its `tokens`, unless the format
 # shortens it (then `service.py` reads everything). So a message cannot be in this history if the newer ones alone

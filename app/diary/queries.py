@@ -70,7 +70,7 @@ _NAMES = """
     )
     SELECT name FROM names WHERE name IS NOT NULL"""
 
-# ORDER BY seq makes the planner use the primary key, even while the statistics do not know the line yet.
+# `ONE_LOOKUP_EACH` explains the ORDER BY.
 SPEAKERS = f"""
     SELECT p.first_seq, p.last_seq, array(
         SELECT DISTINCT m.name FROM (

@@ -16,6 +16,18 @@ another index has fewer levels, the planner may choose that one: a level costs m
 expects. So `uq_messages_id` has a condition that a range of seq does not imply, and cannot be used for such a range."""
 
 
+COMPUTED_ONCE = "OFFSET 0"
+"""The end of a subquery whose columns are used in several places: with an OFFSET the planner cannot merge it with the
+outer query. Otherwise it puts the expression of a column into each of these places, for example into a condition that
+is checked for each message, and computes it there again."""
+
+
+PROBES_ONLY = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off"
+"""Statements for a transaction that runs only short queries: until it ends, the planner avoids scans and sorts, so it
+runs these queries as index probes in index order. They read a table whose statistics do not fit it: the queue of work
+is empty now and holds 100,000 items a moment later, and a plan made for few rows stays in use."""
+
+
 def is_equal(column: str, value: str) -> str:
     """Return `column = value`, written as a range of one value.
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from app.kit.db import Connection, DbSession
 from app.kit.owners import NO_LINE, Owner
-from app.kit.planner import is_equal
+from app.kit.planner import PROBES_ONLY, is_equal
 from app.kit.work_queue import IS_FREE
 
 _RUN_OWNERS = 64
@@ -22,10 +22,6 @@ _RUN_OWNERS = 64
 first key to the random one."""
 
 _LAST_KEY = UUID(int=2**128 - 1)
-
-# Without scans and sorts the planner can only run the query below as index probes in index order. Its statistics do not
-# fit a queue that is empty now and holds 100,000 items a moment later, and a plan made for few rows stays in use.
-_PROBES_ONLY = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off"
 
 _CLAIMABLE = f"w.failed_at IS NULL AND w.run_after <= $1 AND {IS_FREE}"
 
@@ -40,8 +36,7 @@ WAITING_TENANTS = """waiting_tenants (tenant) AS (
     )"""
 """Part of a recursive query: the tenants with items that have not failed for good."""
 
-# BETWEEN instead of =: with = the planner drops the tenant from the ORDER BY. It may then use the index on the time
-# alone and read the items of all tenants.
+# Without `is_equal` the planner may use the index on the time alone and read the items of all tenants.
 _OLDEST = f"""oldest (owner_key, line_id, tenant, user_id) AS (
         SELECT first.* FROM waiting_tenants AS waiting CROSS JOIN LATERAL (
             SELECT w.owner_key, w.line_id, w.tenant, w.user_id FROM work w
@@ -99,7 +94,7 @@ async def list_ripe_owners(
     """Return owners with ripe items, those that have waited longest first.
 
     Args:
-        db_session: A unit of work that runs only short queries: until it ends, the planner avoids scans and sorts.
+        db_session: A unit of work that runs only short queries, because of `PROBES_ONLY`.
         now: The service's time.
         rows: How many of the oldest items of each tenant are read, and how many items of each owner are counted, at
             most.
@@ -107,7 +102,7 @@ async def list_ripe_owners(
         without: Tenants whose owners are left out.
 
     """
-    await db_session.raw.execute(_PROBES_ONLY)
+    await db_session.raw.execute(PROBES_ONLY)
     found = await db_session.raw.fetch(_RIPE, now, rows, from_key, _RUN_OWNERS, without)
     return [
         RipeOwner(Owner(row["tenant"], row["owner_key"], row["line_id"], row["user_id"]), row["rows"]) for row in found

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from app.kit.db import DbSession
+from app.kit.planner import COMPUTED_ONCE
 from app.layers.layer import Layer
 from app.lines.line_copy import Line
 
@@ -54,7 +55,8 @@ async def list_documents(
         f"""
         SELECT {COLUMNS} FROM (
             SELECT d.* FROM chats c CROSS JOIN (
-                SELECT $3::text AS character, coalesce($4::timestamptz, now()) AS now, NULL::int AS before_seq OFFSET 0
+                SELECT $3::text AS character, coalesce($4::timestamptz, now()) AS now, NULL::int AS before_seq
+                {COMPUTED_ONCE}
             ) AS q CROSS JOIN LATERAL ({documents}) AS d (place, {COLUMNS})
             WHERE c.chat_key = $1 AND c.line_id = $2) AS found
         ORDER BY place, first_seq, last_seq, source""",  # noqa: S608 - of constants

@@ -17,8 +17,7 @@ _TOUCHED = """
     ) AS b
     WHERE b.last_seq >= changed.seq ORDER BY b.first_seq"""
 
-# BETWEEN and ORDER BY make the planner use the primary key. With `=`, while the statistics do not know the line yet, it
-# can choose another index that begins with the same columns and read the whole book for each memo.
+# Without `is_equal` and the ORDER BY the whole book may be read for each memo.
 UPDATE_HASHES = f"""
     UPDATE memos SET current_hash = n.current_hash, first_message_id = n.first_message_id
     FROM (

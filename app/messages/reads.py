@@ -37,8 +37,7 @@ _RANGE = f"""
     WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq"""  # noqa: S608 - constants only
 
 
-# Each range is read by the key, also on a line without statistics: `app/kit/planner.py` explains the ORDER BY and the
-# OFFSET.
+# `ONE_LOOKUP_EACH` explains the ORDER BY.
 NOT_DELETED = f"""
     SELECT {RANGE_COLUMNS} FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
         SELECT * FROM messages

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.kit.planner import ONE_LOOKUP_EACH
+from app.kit.planner import COMPUTED_ONCE, ONE_LOOKUP_EACH
 from app.knowledge.liveness import keep_to_chat
 from app.layers.documents import COLUMNS, Document, write_documents
 from app.layers.layer import Layer
@@ -60,13 +60,13 @@ _LOWERED = """' ' || CASE
             ELSE replace(replace(lower(normalize({text}.text, NFKC)), 'ß', 'ss'), 'ς', 'σ')
         END END"""
 
-_TEXTS = """
-    SELECT row_number() OVER () AS number, d.*, c.chat_key, c.message_count, {lowered} AS lowered
+_TEXTS = f"""
+    SELECT row_number() OVER () AS number, d.*, c.chat_key, c.message_count, {{lowered}} AS lowered
     FROM chats c CROSS JOIN (
-        SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq OFFSET 0) AS q
-    CROSS JOIN LATERAL ({texts}) AS d ({columns}, role, name, digest, likelihood, similarity)
+        SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq {COMPUTED_ONCE}) AS q
+    CROSS JOIN LATERAL ({{texts}}) AS d ({{columns}}, role, name, digest, likelihood, similarity)
     WHERE c.chat_key = $1 AND c.line_id = $2 AND (q.before_seq IS NULL OR d.last_seq < q.before_seq)
-        AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND (d.source <> ALL ($7::text[]) OR {is_listed})"""
+        AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND (d.source <> ALL ($7::text[]) OR {{is_listed}})"""  # noqa: S608
 
 # A text is in the list once, although each of a user's chats sees the user's scope, and each character of a chat sees a
 # memory. Without a character, all characters' texts count. The time of sending is read only if the search is limited by
