@@ -15,19 +15,22 @@ from app.bindings.models import Binding
 from app.bindings.rule import HASH_BYTES, TEXT_HASH, LogMessage, Open, Placement, find_turn_seq
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
+from app.messages.rules import IS_IN_SIGHT, IS_NOT_DELETED, qualify
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
 
-_MATCHES = f"m.deleted_at IS NULL AND m.hidden_by IS DISTINCT FROM 'user' AND {TEXT_HASH} = b.text_hash"
+_MAY_MATCH = qualify(f"{IS_NOT_DELETED} AND {IS_IN_SIGHT}", "m")
+"""Whether the message `m` is neither deleted nor hidden by a person."""
+
+_MATCHES = f"{_MAY_MATCH} AND {TEXT_HASH} = b.text_hash"
 """Whether the reply `m` has the text of the binding `b`. A reply that a person hid does not match."""
 
 _SPOKEN = f"m.seq, m.message_id, m.role, m.name, m.kind, m.tool_calls IS NOT NULL AS tool_calls, {TEXT_HASH}, m.sent_at"
 
 _NEWEST = f"""
     SELECT {_SPOKEN} FROM messages m
-    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.deleted_at IS NULL AND m.kind IS NULL
-        AND m.hidden_by IS DISTINCT FROM 'user'
+    WHERE m.chat_key = $1 AND m.line_id = $2 AND {qualify(f"{IS_NOT_DELETED} AND kind IS NULL AND {IS_IN_SIGHT}", "m")}
     ORDER BY m.seq DESC LIMIT 1"""  # noqa: S608 - constants only
 
 _AT = f"""
@@ -35,7 +38,7 @@ _AT = f"""
     WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq = ANY($3) ORDER BY m.seq"""  # noqa: S608
 
 _NAMED = f"""
-    SELECT {_SPOKEN}, m.deleted_at IS NOT NULL, m.hidden_by IS DISTINCT FROM 'user' FROM messages m
+    SELECT {_SPOKEN}, m.deleted_at IS NOT NULL, {qualify(IS_IN_SIGHT, "m")} FROM messages m
     WHERE m.chat_key = $1 AND m.line_id = $2 AND m.message_id = $3"""  # noqa: S608
 
 _KNOWN = """
@@ -60,8 +63,7 @@ _OPEN = f"""
 _BIND = f"""
     UPDATE bindings b SET message_id = m.message_id, at_seq = m.seq, is_open = false,
         text_hash = substr(sha256(convert_to(coalesce(n.content, m.content), 'UTF8')), 1, {HASH_BYTES}),
-        matches = m.deleted_at IS NULL AND m.hidden_by IS DISTINCT FROM 'user'
-            AND coalesce(n.content = m.content, true)
+        matches = {_MAY_MATCH} AND coalesce(n.content = m.content, true)
     FROM unnest($3::uuid[], $4::text[], $5::text[]) AS n (binding_id, message_id, content), messages m
     WHERE b.chat_key = $1 AND b.line_id = $2 AND b.binding_id = n.binding_id
         AND m.chat_key = $1 AND m.line_id = $2 AND m.message_id = n.message_id
@@ -105,7 +107,7 @@ _COPY_OPEN = f"""
     FROM unnest($4::uuid[], $5::int[]) AS n (binding_id, at_seq)
     JOIN bindings b ON b.chat_key = $1 AND b.line_id = $3 AND b.binding_id = n.binding_id
     WHERE (b.message_id IS NOT NULL AND NOT b.next_swipe) OR EXISTS (
-        SELECT FROM messages m WHERE m.chat_key = $1 AND m.line_id = $2 AND m.deleted_at IS NULL
+        SELECT FROM messages m WHERE m.chat_key = $1 AND m.line_id = $2 AND {qualify(IS_NOT_DELETED, "m")}
             AND m.message_id = coalesce(b.message_id, b.asked_id))"""  # noqa: S608
 
 _PLACES = """

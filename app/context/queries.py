@@ -24,6 +24,7 @@ from app.kit.planner import COMPUTED_ONCE
 from app.layers.contribution import Contributed, View
 from app.layers.layer import Layer
 from app.layers.recent_chats import MOST_CHANGES, Remembered
+from app.messages.rules import IS_HIDDEN_BY_SCENES, IS_NOT_DELETED, qualify
 
 _defaults = ChatSettings()
 
@@ -36,8 +37,8 @@ _ENTRIES = """
         {calls}, m.tool_call_id) ORDER BY m.seq DESC)
     FROM {messages} m"""
 
-_OF_LINE = """
-    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.deleted_at IS NULL AND m.kind IS NULL
+_OF_LINE = f"""
+    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND {qualify(IS_NOT_DELETED, "m")} AND m.kind IS NULL
         AND (b.seq IS NULL OR m.seq < b.seq)"""
 
 # The token limit of a context in tokens of the column `tokens`, to which the token factor is not applied.
@@ -74,7 +75,7 @@ _PINNED = _ENTRIES.format(
         SELECT m.seq, m.message_id, m.role, m.name, m.content, m.tokens, m.sent_at, m.tool_call_id,
             sum(m.tokens) OVER (ORDER BY m.seq DESC ROWS UNBOUNDED PRECEDING) AS up_to_it
         FROM messages m {_OF_LINE} AND m.pinned AND NOT m.blank
-            AND (m.hidden_by = 'scenes' OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq)))""",  # noqa: S608
+            AND ({qualify(IS_HIDDEN_BY_SCENES, "m")} OR (m.hidden_by IS NULL AND m.seq < c.anchor_seq)))""",  # noqa: S608
 )
 
 _CONTEXT = """
@@ -90,9 +91,10 @@ _CONTEXT = """
 # value, even whole subqueries.
 _NO_MESSAGE = "CROSS JOIN (SELECT NULL::int AS seq) b"
 
-_MESSAGE = """LEFT JOIN LATERAL (
+_MESSAGE = f"""LEFT JOIN LATERAL (
     SELECT m.seq FROM messages m
-    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.message_id = $4 AND m.deleted_at IS NULL) b ON true"""
+    WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.message_id = $4 AND {qualify(IS_NOT_DELETED, "m")}) b
+    ON true"""  # noqa: S608
 
 _SCOPE = f"SELECT s.revision FROM scopes s WHERE s.owner_key = {{key}} AND s.line_id = '{NO_LINE}'"  # noqa: S608
 

@@ -14,6 +14,7 @@ from app.diary.shared.queries import CREATED_US, SHARED, SHARES
 from app.diary.wording import Written
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
+from app.messages.rules import IS_NOT_DELETED, qualify
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
@@ -77,7 +78,7 @@ SPEAKERS = f"""
             SELECT * FROM messages
             WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN p.first_seq AND p.last_seq ORDER BY seq
             {ONE_LOOKUP_EACH}
-        ) AS m WHERE m.role = 'assistant' AND m.kind IS NULL AND m.deleted_at IS NULL
+        ) AS m WHERE m.role = 'assistant' AND m.kind IS NULL AND {qualify(IS_NOT_DELETED, "m")}
     ) AS speakers, array(
         SELECT DISTINCT e.character FROM diary_entries e
         WHERE e.chat_key = $1 AND e.line_id = $2 AND e.at_seq BETWEEN p.first_seq AND p.last_seq

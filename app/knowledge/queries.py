@@ -25,6 +25,7 @@ from app.knowledge.liveness import (
 )
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.scopes import ScopeKey
+from app.messages.rules import IS_IN_SIGHT, IS_NOT_DELETED, qualify
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
@@ -82,7 +83,7 @@ _LIST_MOVED = """
     SELECT teaching_id FROM teachings
     WHERE chat_key = $1 AND line_id = $2 AND first_seq > $3 AND text_hash IS NULL"""
 
-_MATCHES = f"""m.deleted_at IS NULL AND NOT m.excluded AND m.hidden_by IS DISTINCT FROM 'user'
+_MATCHES = f"""{qualify(f"{IS_NOT_DELETED} AND NOT excluded AND {IS_IN_SIGHT}", "m")}
     AND {TEXT_HASH} = t.text_hash"""
 """Whether the message `m` has the text of the teaching `t`, and is neither deleted, excluded nor hidden by a person."""
 

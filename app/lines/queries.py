@@ -12,7 +12,7 @@ from app.chats.models import ChatLine
 from app.chats.revision import LINE, WORK, raise_others, record, register_new, revision_of
 from app.kit.db import DbSession, list_tables
 from app.lines.line_copy import Line, list_copied
-from app.messages.reads import IS_SENT, SPEAKS
+from app.messages.rules import IS_SENT, SPEAKS
 
 LineRow = Row[UUID, str, str | None, UUID | None, int, int, datetime, datetime]
 """The columns that a list needs: line_id, line_status, checkpoint, parent_line_id, head_seq, message_count,

@@ -15,6 +15,7 @@ from app.kit.planner import ONE_LOOKUP_EACH
 from app.kit.work_queue import WorkItem
 from app.memos.models import Memo
 from app.memos.window import Calendar
+from app.messages.rules import IS_NOT_DELETED, IS_OF_STORY, write_is_eligible
 
 _SHOWN = """
     deleted_at IS NULL AND status = 'ready' AND (first_seq IS NULL OR first_seq < $3)
@@ -30,17 +31,6 @@ DOCUMENTS = """
 _BOOK_COLUMNS = """memo_id, number, first_seq, last_seq, text, tokens, origin, edited,
     source_hash IS DISTINCT FROM current_hash AS stale"""
 
-# The same rule as `is_eligible`: only messages that are summarised count for the dates of a memo.
-_ELIGIBLE = """
-    m.deleted_at IS NULL AND NOT m.excluded AND m.kind IS NULL AND m.hidden_by IS DISTINCT FROM 'user' AND NOT m.blank
-    AND m.tokens >= greatest((b.filters ->> 'min_tokens')::int, 1)
-    AND CASE m.role
-        WHEN 'user' THEN coalesce((b.filters ->> 'include_user')::boolean, true)
-        WHEN 'system' THEN coalesce((b.filters ->> 'include_system')::boolean, false)
-        WHEN 'narrator' THEN coalesce((b.filters ->> 'include_narrator')::boolean, true)
-        WHEN 'assistant' THEN NOT coalesce(b.filters -> 'disabled' ? m.name, false)
-        ELSE false END"""
-
 _LOOKED_BACK = 100
 """How many seqs before a batch are searched for eligible messages."""
 
@@ -50,7 +40,7 @@ _DATED = f"""
             SELECT * FROM messages
             WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN b.first_seq AND b.last_seq ORDER BY seq
             {ONE_LOOKUP_EACH}
-        ) AS m WHERE {_ELIGIBLE}
+        ) AS m WHERE {write_is_eligible("m", "b.filters")}
     ) AS sent ORDER BY b.sort_key, b.number"""  # noqa: S608 - constants only
 
 _WINDOW = f"""
@@ -113,15 +103,16 @@ _BATCH = """
     SELECT first_seq, last_seq, filters::text AS filters FROM memos
     WHERE chat_key = $1 AND line_id = $2 AND memo_id = $3 AND deleted_at IS NULL"""
 
-_BEFORE = """
+_BEFORE = f"""
     SELECT seq, role, name, content FROM messages
-    WHERE chat_key = $1 AND line_id = $2 AND seq < $3 AND deleted_at IS NULL AND NOT blank AND kind IS NULL
-        AND role IN ('user', 'assistant', 'narrator')
-    ORDER BY seq DESC LIMIT $4"""
+    WHERE chat_key = $1 AND line_id = $2 AND seq < $3 AND {IS_NOT_DELETED} AND NOT blank AND kind IS NULL
+        AND {IS_OF_STORY}
+    ORDER BY seq DESC LIMIT $4"""  # noqa: S608
 
 _ELIGIBLE_BEFORE = f"""
     SELECT m.seq, m.role, m.name, m.content FROM messages m CROSS JOIN (SELECT $5::jsonb AS filters) b
-    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq < $3 AND m.seq >= $3 - $6 AND {_ELIGIBLE}
+    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq < $3 AND m.seq >= $3 - $6
+        AND {write_is_eligible("m", "b.filters")}
     ORDER BY m.seq DESC LIMIT $4"""  # noqa: S608 - constants only
 
 

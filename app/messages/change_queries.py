@@ -12,7 +12,8 @@ from app.chats.head import Head, RangeMessage
 from app.chats.models import Message, Revision, Swipe
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
-from app.messages.reads import RANGE_COLUMNS, SPEAKS
+from app.messages.reads import RANGE_COLUMNS
+from app.messages.rules import SPEAKS
 
 _OF_LINE = "chat_key = $1 AND line_id = $2"
 

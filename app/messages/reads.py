@@ -14,19 +14,7 @@ from app.chats.head import Head, RangeMessage, Sent
 from app.chats.models import Message
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
-
-SPEAKS = "deleted_at IS NULL AND (role = 'user' OR (role = 'assistant' AND kind IS NULL))"
-"""The messages by which turns are counted: the user's, and the characters' except thoughts. `count_appended` has the
-same rule."""
-
-
-IS_SENT = "deleted_at IS NULL AND hidden_by IS NULL AND NOT blank AND kind IS NULL"
-"""The messages that are sent if they are at or after the anchor. `eligibility.is_sent` has the same rule."""
-
-
-IS_SENT_OR_SCENE_HIDDEN = "deleted_at IS NULL AND hidden_by IS DISTINCT FROM 'user' AND NOT blank AND kind IS NULL"
-"""Messages that are sent, or would be if scenes did not hide them."""
-
+from app.messages.rules import HAS_TURN_ROLE, IS_NOT_DELETED, IS_SENT, IS_SENT_OR_SCENE_HIDDEN
 
 RANGE_COLUMNS = "seq, message_id, role, name, kind, tokens, blank, excluded, hidden_by, deleted_at IS NOT NULL, digest"
 """The fields of a RangeMessage."""
@@ -46,10 +34,10 @@ NOT_DELETED = f"""
     ) AS m ORDER BY seq"""  # noqa: S608
 
 
-_AWAITED_REPLY = """
-    SELECT role = 'user' AND deleted_at IS NULL FROM messages
-    WHERE chat_key = $1 AND line_id = $2 AND seq < $3 AND (role = 'user' OR (role = 'assistant' AND kind IS NULL))
-    ORDER BY seq DESC LIMIT 1"""
+_AWAITED_REPLY = f"""
+    SELECT role = 'user' AND {IS_NOT_DELETED} FROM messages
+    WHERE chat_key = $1 AND line_id = $2 AND seq < $3 AND {HAS_TURN_ROLE}
+    ORDER BY seq DESC LIMIT 1"""  # noqa: S608
 
 
 _SHAPE_OF_ALL = """

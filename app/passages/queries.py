@@ -10,6 +10,7 @@ from app.chats.characters import name_speakers
 from app.kit.db import Connection
 from app.kit.owners import CHAT_WIDE
 from app.kit.planner import ONE_LOOKUP_EACH
+from app.messages.rules import IS_OF_STORY
 from app.passages.models import write_is_on_a_line
 
 Line = tuple[UUID, UUID]
@@ -24,7 +25,7 @@ message is added. The line is locked while the rows of a run are saved. Changed 
 # get no row, but count as indexed.
 _NEXT = f"""
     SELECT seq, message_id, digest, role, name,
-        CASE WHEN role IN ('user', 'assistant', 'narrator') THEN content ELSE '' END AS text
+        CASE WHEN {IS_OF_STORY} THEN content ELSE '' END AS text
     FROM (
         SELECT *, sum(octet_length(content)) OVER (ORDER BY seq) - octet_length(content) AS before_bytes FROM (
             SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq > $3 ORDER BY seq LIMIT {MAX_MESSAGES}
@@ -77,7 +78,7 @@ _DELETE_LEFTOVER_VECTORS = f"""
 
 _WITHOUT_VECTORS = f"""
     SELECT seq, message_id, digest, role, name, content AS text FROM messages m
-    WHERE chat_key = $1 AND line_id = $2 AND seq > $3 AND role IN ('user', 'assistant', 'narrator') AND NOT EXISTS (
+    WHERE chat_key = $1 AND line_id = $2 AND seq > $3 AND {IS_OF_STORY} AND NOT EXISTS (
         SELECT FROM vectors v
         WHERE v.chat_key = m.chat_key AND v.line_id = '{CHAT_WIDE}' AND v.model_id = $4
             AND v.message_id = m.message_id AND v.digest = m.digest AND v.part = 0 {ONE_LOOKUP_EACH})

@@ -13,6 +13,7 @@ from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 from app.kit.wire import MAX_SEQ
 from app.kit.work_queue import WorkItem
+from app.messages.rules import IS_HIDDEN_BY_SCENES, IS_NOT_DELETED
 from app.scenes.models import Scene
 from app.scenes.recap_fold import ClosedScene, digest_of
 
@@ -72,7 +73,7 @@ _GAPS = f"""
     )
     SELECT u.first_seq, CASE WHEN hides THEN u.last_seq ELSE least(u.last_seq, $3 - 1) END AS last_seq
     FROM uncovered u CROSS JOIN LATERAL (SELECT EXISTS (
-        SELECT FROM messages WHERE chat_key = $1 AND line_id = $2 AND hidden_by = 'scenes' AND deleted_at IS NULL
+        SELECT FROM messages WHERE chat_key = $1 AND line_id = $2 AND {IS_HIDDEN_BY_SCENES} AND {IS_NOT_DELETED}
             AND seq BETWEEN greatest(u.first_seq, $3) AND u.last_seq) AS hides) AS behind
     WHERE u.first_seq < $3 OR hides ORDER BY first_seq"""  # noqa: S608
 

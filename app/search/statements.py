@@ -7,6 +7,7 @@ from app.kit.planner import COMPUTED_ONCE, ONE_LOOKUP_EACH
 from app.knowledge.liveness import keep_to_chat
 from app.layers.documents import COLUMNS, Document, write_documents
 from app.layers.layer import Layer
+from app.messages.rules import IS_HIDDEN_BY_SCENES, IS_IN_SIGHT, IS_NOT_DELETED, IS_OF_STORY, qualify
 from app.passages.lookup import (
     MOST_IN_INDEX,
     write_messages,
@@ -35,13 +36,13 @@ MAX_LOOKED_UP = 300
 """The same for a person's search, which answers with up to 100 results."""
 
 # Messages that scenes hide are out of the history, too. What is excluded from summaries is not recalled either.
-_IS_RECALLED = """deleted_at IS NULL AND kind IS NULL AND NOT blank AND NOT excluded AND tokens <= $9
-        AND role IN ('user', 'assistant', 'narrator')
-        AND (hidden_by = 'scenes' OR (hidden_by IS NULL AND seq < c.anchor_seq))
+_IS_RECALLED = f"""{IS_NOT_DELETED} AND kind IS NULL AND NOT blank AND NOT excluded AND tokens <= $9
+        AND {IS_OF_STORY}
+        AND ({IS_HIDDEN_BY_SCENES} OR (hidden_by IS NULL AND seq < c.anchor_seq))
         AND (q.before_seq IS NULL OR seq < q.before_seq)"""
 
-_IS_LOOKED_UP = """deleted_at IS NULL AND kind IS NULL AND NOT blank AND hidden_by IS DISTINCT FROM 'user'
-        AND role IN ('user', 'assistant', 'narrator')
+_IS_LOOKED_UP = f"""{IS_NOT_DELETED} AND kind IS NULL AND NOT blank AND {IS_IN_SIGHT}
+        AND {IS_OF_STORY}
         AND ($3::text IS NULL OR (role = 'assistant'
             AND (name = $3 OR (name IS NULL AND jsonb_array_length(c.characters) < 2))))"""
 
@@ -95,7 +96,7 @@ _EVERYWHERE = """
         AND ($6::int IS NULL OR f.last_seq <= $6)
         AND (($7::timestamptz IS NULL AND $8::timestamptz IS NULL) OR EXISTS (
             SELECT FROM messages m WHERE m.chat_key = f.chat_key AND m.line_id = f.line_id AND m.seq = f.last_seq
-                AND m.deleted_at IS NULL AND ($7 IS NULL OR m.sent_at > $7) AND ($8 IS NULL OR m.sent_at < $8)
+                AND {is_not_deleted} AND ($7 IS NULL OR m.sent_at > $7) AND ($8 IS NULL OR m.sent_at < $8)
             {one_lookup_each}))"""
 
 _PLACES = "c.chat_id, c.chat_key, c.line_id, c.characters::text, c.user_name, c.head_seq, c.message_count"
@@ -186,6 +187,7 @@ def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int,
         lowered=_LOWERED.format(text="f"),
         columns=COLUMNS,
         which=which,
+        is_not_deleted=qualify(IS_NOT_DELETED, "m"),
         one_lookup_each=ONE_LOOKUP_EACH,
         similarity=similarity,
         near=near,

@@ -11,7 +11,7 @@ from app.chats.events import SessionReason
 from app.chats.head import Head
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
-from app.messages.reads import SPEAKS
+from app.messages.rules import SPEAKS
 
 _LISTED = """
     SELECT s.number, s.session_id, s.first_seq, s.reason, s.began_at,
