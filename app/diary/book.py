@@ -54,6 +54,7 @@ from app.kit.db import DbSession, defer
 from app.kit.errors import Conflict, Invalid
 from app.kit.ids import uuid7
 from app.layers.in_prompt import list_sources
+from app.messages.range_reads import find_last_not_deleted
 from app.narratives import service as narratives
 from app.narratives.models import NarrativeVersion
 
@@ -166,7 +167,7 @@ async def write_entry(
     """Insert an entry that a person writes, and return its id. Raises ChatNotFound, Invalid, Conflict."""
     head = await lock_head(db_session, ref)
     name = await _choose_diary(db_session, head, character, part="body")
-    at_seq, _ = await queries.find_newest_message(db_session, head.line)
+    at_seq = await find_last_not_deleted(db_session, *head.line, 1, head.head_seq) or 0
     return await _insert(db_session, head, _Written(uuid7(), name, content, "person", at_seq, now), {}, now=now)
 
 

@@ -274,16 +274,6 @@ async def find_service_entry(db_session: DbSession, line: Line, entry_id: UUID) 
     return (await db_session.execute(query.execution_options(populate_existing=True))).scalar_one_or_none()
 
 
-async def find_newest_message(db_session: DbSession, line: Line) -> tuple[int, datetime | None]:
-    """Return the seq of the newest message that is not deleted, and when it was sent; (0, None) if there is none."""
-    row = await db_session.raw.fetchrow(
-        "SELECT seq, sent_at FROM messages WHERE chat_key = $1 AND line_id = $2 AND deleted_at IS NULL"
-        " ORDER BY seq DESC LIMIT 1",
-        *line,
-    )
-    return (0, None) if row is None else (row["seq"], row["sent_at"])
-
-
 async def find_last_seq(db_session: DbSession, line: Line, character: str, first_number: int, last_number: int) -> int:
     """Return the highest `at_seq` of the entries between two numbers (both inclusive), even hidden and deleted ones."""
     found: int = await db_session.raw.fetchval(_LAST_SEQ, *line, character, first_number, last_number)

@@ -17,6 +17,7 @@ from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
 from app.kit.tokens import count_tokens
 from app.kit.wire import MAX_SEQ
+from app.messages.range_reads import summarise_ranges
 from app.messages.reads import list_not_deleted
 from app.scenes import change_queries, queries
 from app.scenes.errors import BreakNotFound, SceneEdited, SceneNotFound
@@ -25,6 +26,9 @@ from app.scenes.lifecycle import close_at, lift
 from app.scenes.models import Scene
 from app.scenes.recap import shown_version
 from app.scenes.schedule import DEBOUNCE_S, DETECT, NAME, begin, hides, schedule_hide
+
+MOST_COUNTED = 1_000
+"""Only this many messages of a scene are counted, so that a list does not take longer for longer scenes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,17 +211,15 @@ async def _with_messages(
     ranges = [(scene.first_seq, scene.last_seq) for scene, _ in rows]
     if open_after is not None:
         ranges.append((open_after[1] + 1, MAX_SEQ))
-    found = await queries.list_messages_of(db_session, chat.chat_key, chat.line_id, ranges) if ranges else {}
+    found = await summarise_ranges(db_session, chat.chat_key, chat.line_id, ranges, most=MOST_COUNTED) if ranges else {}
     included_seq = _find_included(chat)
 
     def listed_of(first_seq: int, number: int, scene: Scene | None, work: work_queue.WorkItem | None) -> Listed:
-        messages: dict[str, Any] = found[first_seq]
-        ids = (messages["first_message_id"], messages["last_message_id"])
         in_prompt = scene is not None and scene.status == "ready" and scene.last_seq <= included_seq
-        return Listed(scene, work, number, first_seq, messages["messages"], *ids, in_prompt)
+        return Listed(scene, work, number, first_seq, *found[first_seq], in_prompt)
 
     listed = [listed_of(scene.first_seq, scene.number, scene, work) for scene, work in rows]
-    if open_after is not None and found[open_after[1] + 1]["first_message_id"] is not None:
+    if open_after is not None and found[open_after[1] + 1].first_message_id is not None:
         listed.append(listed_of(open_after[1] + 1, open_after[0] + 1, None, None))
     return listed
 

@@ -30,11 +30,6 @@ _LIFTED_BETWEEN = f"""
 
 _BREAK_BEFORE = f"SELECT max(s.last_seq) FROM scenes s WHERE {_LIVE} AND s.last_seq < $3"  # noqa: S608
 
-_LAST_NOT_DELETED = """
-    SELECT seq FROM messages
-    WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN $3 AND $4 AND deleted_at IS NULL
-    ORDER BY seq DESC LIMIT 1"""
-
 
 async def find_holding(db_session: DbSession, head: Head, seq: int) -> Scene | None:
     """Return the closed scene that contains a seq, or None if the seq is in the open scene."""
@@ -104,12 +99,6 @@ async def find_break_before(db_session: DbSession, head: Head, seq: int) -> int:
     """Return the seq of the last break before a seq, or 0 if there is none."""
     found: int | None = await db_session.raw.fetchval(_BREAK_BEFORE, *head.line, seq)
     return found or 0
-
-
-async def find_last_not_deleted(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> int | None:
-    """Return the seq of the last message of a range (inclusive) that is not deleted, or None."""
-    found: int | None = await db_session.raw.fetchval(_LAST_NOT_DELETED, *head.line, first_seq, last_seq)
-    return found
 
 
 def _all(head: Head) -> Select[Scene]:

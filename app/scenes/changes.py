@@ -18,6 +18,7 @@ from app.chats.scheduling import unschedule
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.layers.derived import schedule_unscheduled
+from app.messages.range_reads import find_last_not_deleted
 from app.narratives import service as narratives
 from app.scenes import change_queries, queries
 from app.scenes.detection.looks import judged_after_change
@@ -145,7 +146,7 @@ async def _move_breaks(
     for scene in scenes:
         if scene in left:
             continue
-        last_seq = await change_queries.find_last_not_deleted(db_session, head, scene.first_seq, scene.last_seq)
+        last_seq = await find_last_not_deleted(db_session, *head.line, scene.first_seq, scene.last_seq)
         after = await change_queries.find_holding(db_session, head, scene.last_seq + 1)
         if after is not None:
             after.first_seq = scene.first_seq if last_seq is None else last_seq + 1
@@ -165,7 +166,7 @@ async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]
     """
     for lifted in await change_queries.list_lifted_written(db_session, head, sorted(gone)):
         former_break = await change_queries.find_break_before(db_session, head, lifted.last_seq)
-        last_seq = await change_queries.find_last_not_deleted(db_session, head, former_break + 1, lifted.last_seq)
+        last_seq = await find_last_not_deleted(db_session, *head.line, former_break + 1, lifted.last_seq)
         if last_seq is not None:
             lifted.first_seq, lifted.last_seq = min(lifted.first_seq, last_seq), last_seq
     await db_session.flush()
@@ -182,7 +183,7 @@ async def _open_again(db_session: DbSession, head: Head, scene: Scene, event: Li
         return
     until_seq = event.from_seq - 1
     if scene.first_seq <= until_seq:
-        left_seq = await change_queries.find_last_not_deleted(db_session, head, scene.first_seq, until_seq)
+        left_seq = await find_last_not_deleted(db_session, *head.line, scene.first_seq, until_seq)
         scene.last_seq = left_seq or until_seq
     scene.lifted_at, scene.truncated = scene.lifted_at or event.now, True
 

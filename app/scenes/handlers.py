@@ -20,6 +20,7 @@ from app.chats.heads import find_cache, read_head, update_cache
 from app.chats.ranges import join_ranges
 from app.chats.scheduling import find_scheduled
 from app.kit.db import DbSession
+from app.messages.range_reads import has_message_after
 from app.narratives import service as narratives
 from app.scenes import queries
 from app.scenes.detection.forced_wait import end_wait
@@ -100,7 +101,7 @@ async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequen
     breaks = await queries.list_breaks(db_session, head, from_seq)
     if not breaks:
         return ()
-    has_open = await queries.has_message_after(db_session, head, breaks[-1])
+    has_open = await has_message_after(db_session, *head.line, breaks[-1])
     old = count_old(len(breaks), has_open=has_open, keep=head.settings.history.keep_scenes)
     return [last_seq + 1 for last_seq in breaks[:old]]
 

@@ -10,6 +10,7 @@ from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
 from app.messages.editing import hide_by_scenes
+from app.messages.range_reads import has_message_after
 from app.messages.reads import list_newest_summarisable
 from app.scenes import queries
 from app.scenes.folding import read_recap_state
@@ -90,7 +91,7 @@ async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:
     head, keep_messages = made.head, made.head.settings.history.keep_messages
     scenes = await queries.list_closed(db_session, head)
     last_break = scenes[-1][1] if scenes else 0
-    has_open = await queries.has_message_after(db_session, head, last_break)
+    has_open = await has_message_after(db_session, *head.line, last_break)
     keep = SceneSettings.of(head.settings).auto_hide if hides(head) else None
     covered_seq = (await read_recap_state(db_session, head)).covered_seq
     newest = [one.seq for one in await list_newest_summarisable(db_session, *head.line, keep_messages)]

@@ -18,6 +18,7 @@ from app.kit.ids import uuid7
 from app.kit.tokens import count_tokens
 from app.layers import derived
 from app.layers.derived import DerivedRow, Rehashed, reschedule
+from app.messages.range_reads import find_last_not_deleted
 from app.scenes import change_queries, queries
 from app.scenes.folding import reconcile_fold_work, rehash_steps
 from app.scenes.models import Scene
@@ -159,7 +160,7 @@ async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
     open_seq = OpenScene.from_json(head.cursors.get(NAME)).first_seq
     if open_seq is None:
         open_seq = await queries.find_last_break(db_session, head) + 1
-    last_seq = await change_queries.find_last_not_deleted(db_session, head, open_seq, head.anchor_seq - 1)
+    last_seq = await find_last_not_deleted(db_session, *head.line, open_seq, head.anchor_seq - 1)
     if last_seq is not None:
         reason = "the history was cut before a break was found"
         await close_at(db_session, head, last_seq, by="cut", reason=reason, now=event.now, settle_s=event.settle_s)

@@ -1,8 +1,7 @@
-"""SQL that reads scenes, with their recaps, their work items and their messages."""
+"""SQL that reads scenes, with their recaps and their work items."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -10,8 +9,6 @@ from sqlalchemy import Select, String, and_, cast, select
 
 from app.chats.head import Head
 from app.kit.db import DbSession
-from app.kit.planner import ONE_LOOKUP_EACH
-from app.kit.wire import MAX_SEQ
 from app.kit.work_queue import WorkItem
 from app.messages.rules import IS_HIDDEN_BY_SCENES, IS_NOT_DELETED
 from app.scenes.models import Scene
@@ -22,9 +19,6 @@ _LIVE = "s.chat_key = $1 AND s.line_id = $2 AND s.lifted_at IS NULL"
 _LAST_BREAK = f"SELECT max(s.last_seq) FROM scenes s WHERE {_LIVE}"  # noqa: S608 - constants only
 
 _NEWEST_BREAKS = f"SELECT s.last_seq FROM scenes s WHERE {_LIVE} ORDER BY s.last_seq DESC LIMIT $3"  # noqa: S608
-
-_HAS_MESSAGE = """
-    SELECT EXISTS (SELECT FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq > $3 AND deleted_at IS NULL)"""
 
 _BREAKS = f"""
     SELECT s.last_seq FROM scenes s WHERE {_LIVE} AND s.last_seq >= (
@@ -85,21 +79,6 @@ _NEWEST_FAILED = f"""
 _RECAPS = f"""
     SELECT s.number, s.title, s.recap FROM scenes s WHERE {_LIVE} AND s.scene_id = ANY($3) ORDER BY s.last_seq"""  # noqa: S608
 
-_INSIDE = """
-    FROM messages
-    WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL"""
-
-_MESSAGES = f"""
-    SELECT r.first_seq, CASE WHEN counted.messages <= $5 THEN counted.messages END AS messages,
-        (SELECT message_id {_INSIDE} ORDER BY seq LIMIT 1) AS first_message_id,
-        (SELECT message_id {_INSIDE} ORDER BY seq DESC LIMIT 1) AS last_message_id
-    FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
-        SELECT count(*)::int AS messages FROM (SELECT {_INSIDE} LIMIT $5 + 1) AS found {ONE_LOOKUP_EACH}
-    ) AS counted"""  # noqa: S608
-
-MOST_COUNTED = 1_000
-"""Only this many messages of a scene are counted, so that a list does not take longer for longer scenes."""
-
 
 async def find_last_break(db_session: DbSession, head: Head) -> int:
     """Return the last seq of the newest closed scene, or 0 if there is none."""
@@ -111,11 +90,6 @@ async def list_newest_breaks(db_session: DbSession, head: Head, limit: int) -> l
     """Return the last seqs of the newest closed scenes, newest first."""
     rows = await db_session.raw.fetch(_NEWEST_BREAKS, *head.line, limit)
     return [row["last_seq"] for row in rows]
-
-
-async def has_message_after(db_session: DbSession, head: Head, seq: int) -> bool:
-    """Return whether a message that is not deleted follows a seq."""
-    return bool(await db_session.raw.fetchval(_HAS_MESSAGE, *head.line, seq))
 
 
 async def list_breaks(db_session: DbSession, head: Head, from_seq: int) -> list[int]:
@@ -212,18 +186,6 @@ async def find_scene(
     query = _with_work(chat_key, line_id).where(Scene.scene_id == scene_id, Scene.lifted_at.is_(None))
     row = (await db_session.execute(query)).one_or_none()
     return None if row is None else (row[0], row[1])
-
-
-async def list_messages_of(
-    db_session: DbSession, chat_key: UUID, line_id: UUID, ranges: Sequence[tuple[int, int]]
-) -> dict[int, dict[str, Any]]:
-    """Return the number of messages in each of `ranges` and the ids of the first and the last, without deleted ones.
-
-    The result is keyed by the first seq of the range. The number is None above MOST_COUNTED.
-    """
-    firsts, lasts = [first for first, _ in ranges], [min(last, MAX_SEQ) for _, last in ranges]
-    rows = await db_session.raw.fetch(_MESSAGES, chat_key, line_id, firsts, lasts, MOST_COUNTED)
-    return {row["first_seq"]: dict(row) for row in rows}
 
 
 def _with_work(chat_key: UUID, line_id: UUID) -> Select[Scene, WorkItem]:

@@ -15,6 +15,7 @@ from app.chats.revision import record_nothing
 from app.chats.service import get_line
 from app.chats.settings import effective
 from app.kit.db import DbSession, defer
+from app.messages.range_reads import count_in_ranges
 from app.sessions import queries
 from app.sessions.errors import SessionNotFound
 from app.sessions.handlers import end_by_hand
@@ -107,7 +108,7 @@ async def _list(db_session: DbSession, chat: ChatLine, *, after_number: int, lim
     if not rows:
         return [await _only_session(db_session, chat)] if after_number == 0 else []
     ranges = [(row["first_seq"], row["last_seq"] or chat.head_seq) for row in rows]
-    counts = await queries.count_messages(db_session, *line, ranges, most=MOST_COUNTED + 1)
+    counts = await count_in_ranges(db_session, *line, ranges, most=MOST_COUNTED)
     return [
         Listed(
             session_id=row["session_id"],
@@ -115,7 +116,7 @@ async def _list(db_session: DbSession, chat: ChatLine, *, after_number: int, lim
             first_seq=row["first_seq"],
             last_seq=row["last_seq"],
             reason=row["reason"],
-            messages=_shown(counts[row["first_seq"]]),
+            messages=counts[row["first_seq"]],
             began_at=row["began_at"],
             ended_at=row["ended_at"],
         )
@@ -127,14 +128,14 @@ async def _only_session(db_session: DbSession, chat: ChatLine) -> Listed:
     """Return the session of a line that never had a break, which has no row."""
     only = OpenSession.from_json(chat.chat_key, chat.cursors.get(NAME))
     line = (chat.chat_key, chat.line_id)
-    counts = await queries.count_messages(db_session, *line, [(1, chat.head_seq)], most=MOST_COUNTED + 1)
+    counts = await count_in_ranges(db_session, *line, [(1, chat.head_seq)], most=MOST_COUNTED)
     return Listed(
         session_id=only.session_id,
         number=1,
         first_seq=1,
         last_seq=None,
         reason="first",
-        messages=_shown(counts[1]),
+        messages=counts[1],
         began_at=chat.created_at,
         ended_at=None,
     )
@@ -147,7 +148,3 @@ async def _find_only_ids(db_session: DbSession, lines: Sequence[tuple[UUID, UUID
         for line, settings, stored in await queries.list_undivided(db_session, lines, NAME)
         if SessionSettings.of(effective(orjson.loads(settings))).enabled
     }
-
-
-def _shown(messages: int) -> int | None:
-    return messages if messages <= MOST_COUNTED else None

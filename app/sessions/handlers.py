@@ -20,6 +20,7 @@ from app.chats.revision import record
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.layers.turns import can_alter_turns
+from app.messages.range_reads import count_turns_between
 from app.sessions import queries
 from app.sessions.breaks import Said, find_breaks, find_pause
 from app.sessions.open_session import NAME, OpenSession
@@ -45,7 +46,7 @@ async def end_sessions(db_session: DbSession, event: MessagesAppended) -> Sequen
     has_messages = fresh[0].seq > session.first_seq
     turns = session.turns
     if (counts_turns and turns is None) or (paused and _may_lack_messages(head, session)):
-        has_messages, turns = await queries.count_session(db_session, head, session.first_seq, fresh[0].seq)
+        has_messages, turns = await count_turns_between(db_session, *head.line, session.first_seq, fresh[0].seq)
     breaks, turns = find_breaks(
         rules,
         [Said(one.seq, one.role == "user", one.role == "assistant" and one.kind is None) for one in fresh],
@@ -68,7 +69,7 @@ async def end_by_hand(db_session: DbSession, head: Head, *, now: datetime) -> Se
     session = OpenSession.of(head)
     has_messages = head.head_seq >= session.first_seq
     if has_messages and _may_lack_messages(head, session):
-        has_messages = (await queries.count_session(db_session, head, session.first_seq, head.head_seq + 1))[0]
+        has_messages = (await count_turns_between(db_session, *head.line, session.first_seq, head.head_seq + 1))[0]
     if not has_messages:
         return None
     breaks: list[tuple[int, SessionReason]] = [(head.head_seq + 1, "manual")]

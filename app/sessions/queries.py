@@ -1,4 +1,4 @@
-"""SQL that reads and writes sessions, and counts their messages."""
+"""SQL that reads and writes sessions."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,8 +10,6 @@ import asyncpg
 from app.chats.events import SessionReason
 from app.chats.head import Head
 from app.kit.db import DbSession
-from app.kit.planner import ONE_LOOKUP_EACH
-from app.messages.rules import SPEAKS
 
 _LISTED = """
     SELECT s.number, s.session_id, s.first_seq, s.reason, s.began_at,
@@ -19,16 +17,6 @@ _LISTED = """
     FROM sessions s LEFT JOIN sessions following
         ON following.chat_key = s.chat_key AND following.line_id = s.line_id AND following.number = s.number + 1
     WHERE s.chat_key = $1 AND s.line_id = $2 AND s.number > $3 ORDER BY s.number LIMIT $4"""
-
-_COUNTS = f"""
-    SELECT r.first_seq, counted.messages
-    FROM unnest($3::int[], $4::int[]) AS r (first_seq, last_seq) CROSS JOIN LATERAL (
-        SELECT count(*)::int AS messages FROM (
-            SELECT FROM messages
-            WHERE chat_key = $1 AND line_id = $2 AND seq BETWEEN r.first_seq AND r.last_seq AND deleted_at IS NULL
-            LIMIT $5
-        ) AS found {ONE_LOOKUP_EACH}
-    ) AS counted"""  # noqa: S608 - constants only
 
 # The row of the first session is inserted with the first break. After a truncation it can exist without another row.
 _INSERT = """
@@ -61,18 +49,6 @@ _UNDIVIDED = """
     FROM unnest($1::uuid[], $2::uuid[]) AS p (chat_key, line_id)
     JOIN chats c ON c.chat_key = p.chat_key AND c.line_id = p.line_id"""
 
-_IN_SESSION = "chat_key = $1 AND line_id = $2 AND seq >= $3 AND seq < $4"
-
-# The message that a reply answers can be in the session before.
-_COUNT = f"""
-    SELECT EXISTS (SELECT FROM messages WHERE {_IN_SESSION} AND deleted_at IS NULL) AS has_messages, (
-        SELECT count(*)::int FROM (
-            SELECT seq, role, lag(role) OVER (ORDER BY seq) AS former FROM messages
-            WHERE chat_key = $1 AND line_id = $2 AND {SPEAKS} AND seq < $4 AND seq >= coalesce((
-                SELECT seq FROM messages WHERE chat_key = $1 AND line_id = $2 AND {SPEAKS} AND seq < $3
-                ORDER BY seq DESC LIMIT 1), $3)
-        ) AS spoken WHERE seq >= $3 AND role = 'assistant' AND former = 'user') AS turns"""  # noqa: S608
-
 
 class NewSession(NamedTuple):
     """A session to insert."""
@@ -92,15 +68,6 @@ async def list_sessions(
     A line without a break has no rows, so the result is empty.
     """
     return await db_session.raw.fetch(_LISTED, chat_key, line_id, after_number, limit)
-
-
-async def count_messages(
-    db_session: DbSession, chat_key: UUID, line_id: UUID, ranges: Sequence[tuple[int, int]], *, most: int
-) -> dict[int, int]:
-    """Return the number of messages in each of `ranges` by its first seq, without deleted ones; at most `most`."""
-    firsts, lasts = [first for first, _ in ranges], [last for _, last in ranges]
-    rows = await db_session.raw.fetch(_COUNTS, chat_key, line_id, firsts, lasts, most)
-    return {row["first_seq"]: row["messages"] for row in rows}
 
 
 async def insert_sessions(
@@ -125,12 +92,6 @@ async def find_newest(db_session: DbSession, head: Head) -> asyncpg.Record | Non
 async def list_begun_after(db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int) -> list[asyncpg.Record]:
     """Return the sessions of a line that begin after `seq`, in order, without the first one."""
     return await db_session.raw.fetch(_BEGUN_AFTER, chat_key, line_id, seq)
-
-
-async def count_session(db_session: DbSession, head: Head, first_seq: int, before_seq: int) -> tuple[bool, int]:
-    """Return whether `first_seq…before_seq` (end exclusive) has messages left, and how many turns end there."""
-    row = await db_session.raw.fetchrow(_COUNT, *head.line, first_seq, before_seq)
-    return (False, 0) if row is None else (row["has_messages"], row["turns"])
 
 
 async def list_ids_at(db_session: DbSession, places: Sequence[tuple[UUID, UUID, int]]) -> list[UUID | None]:
