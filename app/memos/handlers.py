@@ -27,7 +27,8 @@ from app.memos import queries
 from app.memos.batches import Batch, BatchMessage, OpenBatch, form_batches
 from app.memos.models import NAME, Memo
 from app.memos.settings import MemoSettings
-from app.memos.window import make_window
+from app.memos.window import Calendar, make_window
+from app.messages.range_reads import find_sent_at_and_zone
 from app.messages.reads import list_not_deleted, list_range
 
 
@@ -89,7 +90,7 @@ async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
         db_session, *line, anchor_seq=anchor_seq, enabled=settings.enabled, limit=settings.window
     )
     pinned = await queries.list_pinned(db_session, *line, anchor_seq=anchor_seq, enabled=settings.enabled)
-    calendar = await queries.find_calendar(db_session, *line, anchor_seq=anchor_seq)
+    calendar = Calendar(*(await find_sent_at_and_zone(db_session, *line, anchor_seq) or (None, "UTC")))
     if not settings.enabled:
         return make_window(memos, pinned, (), calendar)
     gaps: list[tuple[int, int]] = []

@@ -19,11 +19,15 @@ from app.memos.generation import ExtractiveSummariser, MemoDraft, MemoRequest, S
 from app.memos.highlights import render_highlights, text_values
 from app.memos.models import NAME
 from app.memos.prompts import MEMO, MemoContext
+from app.messages.text_reads import list_eligible_before, list_story_before
 from app.summarising.source import Source, name_speaker, read_source
 from app.summarising.times import word_time
 from app.summarising.transcript import Utterance
 
 _MESSAGES_BEFORE = 2
+
+_LOOKED_BACK = 100
+"""How many seqs before a batch are searched for eligible messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +76,13 @@ async def _read_context(
 
     The filters of the batch apply to these messages, too: the model gets no message that is not to be summarised.
     """
-    before = await queries.list_eligible_before(
-        db_session.raw, *claimed.owner.line, before_seq=first_seq, limit=_MESSAGES_BEFORE, filters=filters
+    before = await list_eligible_before(
+        db_session.raw,
+        *claimed.owner.line,
+        before_seq=first_seq,
+        limit=_MESSAGES_BEFORE,
+        filters=filters,
+        most_searched=_LOOKED_BACK,
     )
     speakers = {said.name for said in source.utterances}
     described = [(name, find_persona(source.characters, name)) for name in source.names if name in speakers]
@@ -93,7 +102,7 @@ async def _with_history(db_session: DbSession, claimed: Claimed, source: _Source
     """Return `source` with up to `limit` messages before the batch."""
     if not limit:
         return source
-    before = await queries.list_before(db_session.raw, *claimed.owner.line, before_seq=source.first_seq, limit=limit)
+    before = await list_story_before(db_session.raw, *claimed.owner.line, before_seq=source.first_seq, limit=limit)
     history = [_utter(message, source.sole, source.user_name) for message in before]
     return replace(source, history=[*history, *source.batch])
 

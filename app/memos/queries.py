@@ -9,13 +9,11 @@ import asyncpg
 import orjson
 from sqlalchemy import Select, String, and_, cast, or_, select, tuple_, update
 
-from app.chats.eligibility import Filters
 from app.kit.db import Connection, DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 from app.kit.work_queue import WorkItem
 from app.memos.models import Memo
-from app.memos.window import Calendar
-from app.messages.rules import IS_NOT_DELETED, IS_OF_STORY, write_is_eligible
+from app.messages.rules import write_is_eligible
 
 _SHOWN = """
     deleted_at IS NULL AND status = 'ready' AND (first_seq IS NULL OR first_seq < $3)
@@ -30,9 +28,6 @@ DOCUMENTS = """
 
 _BOOK_COLUMNS = """memo_id, number, first_seq, last_seq, text, tokens, origin, edited,
     source_hash IS DISTINCT FROM current_hash AS stale"""
-
-_LOOKED_BACK = 100
-"""How many seqs before a batch are searched for eligible messages."""
 
 _DATED = f"""
     SELECT b.*, sent.first_sent_at, sent.last_sent_at FROM chosen b CROSS JOIN LATERAL (
@@ -55,12 +50,6 @@ _PINNED = f"""
         SELECT {_BOOK_COLUMNS}, sort_key, filters FROM memos
         WHERE chat_key = $1 AND line_id = $2 AND pinned AND {_SHOWN}
     ) {_DATED}"""  # noqa: S608 - constants only
-
-_CALENDAR = """
-    SELECT (
-        SELECT sent_at FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq >= $3 ORDER BY seq LIMIT 1
-    ) AS anchor_at, time_zone
-    FROM chats WHERE chat_key = $1 AND line_id = $2"""
 
 _GAPS = """
     SELECT first_seq, least(last_seq, $3 - 1) AS last_seq FROM memos
@@ -103,18 +92,6 @@ _BATCH = """
     SELECT first_seq, last_seq, filters::text AS filters FROM memos
     WHERE chat_key = $1 AND line_id = $2 AND memo_id = $3 AND deleted_at IS NULL"""
 
-_BEFORE = f"""
-    SELECT seq, role, name, content FROM messages
-    WHERE chat_key = $1 AND line_id = $2 AND seq < $3 AND {IS_NOT_DELETED} AND NOT blank AND kind IS NULL
-        AND {IS_OF_STORY}
-    ORDER BY seq DESC LIMIT $4"""  # noqa: S608
-
-_ELIGIBLE_BEFORE = f"""
-    SELECT m.seq, m.role, m.name, m.content FROM messages m CROSS JOIN (SELECT $5::jsonb AS filters) b
-    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq < $3 AND m.seq >= $3 - $6
-        AND {write_is_eligible("m", "b.filters")}
-    ORDER BY m.seq DESC LIMIT $4"""  # noqa: S608 - constants only
-
 
 async def insert_batches(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, now: datetime, rows: Sequence[dict[str, Any]]
@@ -156,12 +133,6 @@ async def list_pinned(
     return [dict(row) for row in await db_session.raw.fetch(_PINNED, chat_key, line_id, anchor_seq, enabled)]
 
 
-async def find_calendar(db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int) -> Calendar:
-    """Return when the message at the anchor was sent, even if it is deleted, and the line's time zone."""
-    row = await db_session.raw.fetchrow(_CALENDAR, chat_key, line_id, anchor_seq)
-    return Calendar(None, "UTC") if row is None else Calendar(*row)
-
-
 async def list_gaps(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, from_sort_key: int
 ) -> list[tuple[int, int]]:
@@ -200,31 +171,6 @@ async def list_batch_ranges(
 async def find_batch(connection: Connection, chat_key: UUID, line_id: UUID, memo_id: UUID) -> asyncpg.Record | None:
     """Return the range and the eligibility filters of a memo's batch, or None if the memo is gone or soft-deleted."""
     return await connection.fetchrow(_BATCH, chat_key, line_id, memo_id)
-
-
-async def list_before(
-    connection: Connection,
-    chat_key: UUID,
-    line_id: UUID,
-    *,
-    before_seq: int,
-    limit: int,
-) -> list[asyncpg.Record]:
-    """Return the last `limit` messages before a seq, in order, for their word frequencies."""
-    rows = await connection.fetch(_BEFORE, chat_key, line_id, before_seq, limit)
-    return rows[::-1]
-
-
-async def list_eligible_before(
-    connection: Connection, chat_key: UUID, line_id: UUID, *, before_seq: int, limit: int, filters: Filters
-) -> list[asyncpg.Record]:
-    """Return the last `limit` messages before a seq that are eligible by `filters`, in order.
-
-    Only the last `_LOOKED_BACK` seqs are searched.
-    """
-    stored = orjson.dumps(filters.to_json()).decode()
-    rows = await connection.fetch(_ELIGIBLE_BEFORE, chat_key, line_id, before_seq, limit, stored, _LOOKED_BACK)
-    return rows[::-1]
 
 
 async def list_book(

@@ -11,7 +11,7 @@ from app.chats.characters import Characters, find_sole, list_names
 from app.chats.eligibility import Filters, is_eligible
 from app.chats.hashes import range_hash
 from app.kit.db import Connection
-from app.summarising.queries import find_source
+from app.messages.text_reads import find_source
 from app.summarising.transcript import Utterance
 
 
