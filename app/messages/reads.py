@@ -90,9 +90,21 @@ _SPEAKERS = """
     GROUP BY name ORDER BY min(seq) LIMIT $3"""
 
 
+_USER_NAME = f"""
+    SELECT name FROM messages
+    WHERE chat_key = $1 AND line_id = $2 AND role = 'user' AND name IS NOT NULL AND {IS_NOT_DELETED}
+    ORDER BY seq LIMIT 1"""  # noqa: S608
+
+
 async def list_speakers(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[str]:
     """Return the names under which characters speak, in the order in which they first do."""
     return [row["name"] for row in await db_session.raw.fetch(_SPEAKERS, chat_key, line_id, limit)]
+
+
+async def find_user_name(db_session: DbSession, chat_key: UUID, line_id: UUID) -> str | None:
+    """Return the name in the earliest message of the user that has one, or None."""
+    name: str | None = await db_session.raw.fetchval(_USER_NAME, chat_key, line_id)
+    return name
 
 
 async def list_history_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[Sent]:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.kit.db import Connection
+from app.messages.range_reads import list_message_ids as list_message_ids
+from app.messages.range_reads import list_newest_of_ranges
 from app.search.statements import MAX_MESSAGE_TOKENS
 
 
@@ -172,30 +174,5 @@ async def list_sources(connection: Connection, ranges: Sequence[Sequence[Any]], 
 
     Of a range of more than `most` messages, only the newest are named.
     """
-    rows = await connection.fetch(
-        """
-        SELECT coalesce(
-                array_agg('message:' || m.message_id ORDER BY m.seq) FILTER (WHERE m.seq IS NOT NULL), '{}') AS names,
-            max(m.sent_at) FILTER (WHERE m.seq = r.last_seq) AS sent_at
-        FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::int[]) WITH ORDINALITY
-            AS r (chat_key, line_id, first_seq, last_seq, place)
-        LEFT JOIN LATERAL (
-            SELECT message_id, seq, sent_at FROM messages
-            WHERE chat_key = r.chat_key AND line_id = r.line_id AND seq BETWEEN r.first_seq AND r.last_seq
-                AND deleted_at IS NULL
-            ORDER BY seq DESC LIMIT $5) AS m ON true
-        GROUP BY r.place, r.last_seq ORDER BY r.place""",
-        *(list(column) for column in zip(*ranges, strict=True)),
-        most,
-    )
-    return [Sources(row["names"], row["sent_at"]) for row in rows]
-
-
-async def list_message_ids(connection: Connection, line: tuple[UUID, UUID], seqs: Sequence[int]) -> dict[int, str]:
-    """Return the ids of messages by their seqs."""
-    rows = await connection.fetch(
-        "SELECT seq, message_id FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = ANY ($3::int[])",
-        *line,
-        seqs,
-    )
-    return {row["seq"]: row["message_id"] for row in rows}
+    found = await list_newest_of_ranges(connection, ranges, most)
+    return [Sources([f"message:{one}" for one in of.message_ids], of.last_sent_at) for of in found]

@@ -23,6 +23,9 @@ from app.kit.db import DbSession
 from app.knowledge import reading
 from app.memories import book as memories
 from app.memories.memory import Memory
+from app.messages.range_reads import Stretch, list_stretches
+from app.messages.reads import find_user_name
+from app.messages.text_reads import stream_range
 from app.vault import queries
 from app.vault.items import Digests
 from app.vault.parsing import CORE_MEMORY, read_page
@@ -69,7 +72,7 @@ class Pages:
     places: dict[str, dict[str, Digests]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     diaries: dict[str, str] = field(default_factory=dict)
-    _chapters: list[queries.Chapter] = field(default_factory=list)
+    _chapters: list[Stretch] = field(default_factory=list)
     _memories: list[Memory] = field(default_factory=list)
     _user_name: str = "User"
     _filled: set[str] = field(default_factory=set)
@@ -82,8 +85,8 @@ class Pages:
 
     async def list_pages(self) -> AsyncIterator[tuple[str, Parts]]:
         """Yield the name and the content of each page. Read each content to its end before the next page."""
-        self._chapters = await queries.list_chapters(self.db_session, self._line, CHAPTER_MESSAGES)
-        self._user_name = self.chat.user_name or await queries.find_user_name(self.db_session, self._line) or "User"
+        self._chapters = await list_stretches(self.db_session, *self._line, CHAPTER_MESSAGES)
+        self._user_name = self.chat.user_name or await find_user_name(self.db_session, *self._line) or "User"
         self._memories = await self._list_memories()
         days = dict[str, list[Memory]]()
         for one in self._memories:
@@ -101,7 +104,7 @@ class Pages:
 
     async def write_transcript(self) -> Parts:
         """Yield the lines of `transcript.jsonl`."""
-        async for row in queries.stream(self.db_session, queries.MESSAGES, *self._line, 0, 2**31 - 1):
+        async for row in stream_range(self.db_session, *self._line, 0, 2**31 - 1):
             said = {
                 "ts": row["sent_at"].isoformat(),
                 "role": row["role"],
@@ -121,7 +124,7 @@ class Pages:
         counted = f"{self.chat.message_count:,} messages" if self.chat.message_count != 1 else "1 message"
         yield f"# {self.title}\n\n*{counted}, and what is remembered of them.*\n\n## The story\n\n"
         for number, chapter in enumerate(self._chapters, start=1):
-            begins, ends = word_day(self._here(chapter.began_at)), word_day(self._here(chapter.ended_at))
+            begins, ends = word_day(self._here(chapter.first_sent_at)), word_day(self._here(chapter.last_sent_at))
             yield f"{number}. [{begins if begins == ends else f'{begins}, to {ends}'}]({_chapter_name(number)})\n"
         yield "\n## What is remembered\n\n"
         yield "- [Memory](MEMORY.md): facts, and what is always kept in mind\n"
@@ -196,11 +199,11 @@ class Pages:
         if character is None:
             yield f"# Diary\n\n{self._word_nothing(page)}"
 
-    async def _write_chapter(self, number: int, chapter: queries.Chapter) -> Parts:
+    async def _write_chapter(self, number: int, chapter: Stretch) -> Parts:
         yield f"# Chapter {number}\n\n{self._word_way(number)}\n\n"
         day = ""
         bounds = (chapter.first_seq, chapter.last_seq)
-        async for row in queries.stream(self.db_session, queries.MESSAGES, *self._line, *bounds):
+        async for row in stream_range(self.db_session, *self._line, *bounds):
             at = self._here(row["sent_at"])
             if word_day(at) != day:
                 day = word_day(at)

@@ -1,8 +1,7 @@
 """SQL of vaults; the statements for single tables are made in `tables.py`."""
 
 from collections.abc import AsyncIterator
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from app.kit.db import DbSession
@@ -18,10 +17,6 @@ _SETTINGS = "SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOC
 _CURRENT = "SELECT line_id FROM chats WHERE chat_key = $1 AND line_status = 'current'"
 
 _REVISION = "SELECT revision FROM chats WHERE chat_key = $1 AND line_id = $2"
-
-_BEHIND_HEAD = """
-    SELECT EXISTS (SELECT FROM chats c WHERE c.chat_key = $1 AND c.head_seq < (
-        SELECT max(m.seq) FROM messages m WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id))"""
 
 _MOST_KEYS = f"""
     SELECT coalesce(max(keys), 0)::int FROM (
@@ -64,11 +59,6 @@ async def get_revision(db_session: DbSession, line: tuple[UUID, UUID]) -> int:
     return revision
 
 
-async def has_messages_above_head(db_session: DbSession, chat_key: UUID) -> bool:
-    """Return whether a line of a chat has messages after its `head_seq`."""
-    return bool(await db_session.raw.fetchval(_BEHIND_HEAD, chat_key))
-
-
 async def count_most_keys(db_session: DbSession, owner_key: UUID) -> int:
     """Count the keys that a user or a tenant has of each kind and character, and return the largest count.
 
@@ -81,11 +71,6 @@ async def count_most_keys(db_session: DbSession, owner_key: UUID) -> int:
 # --- what the pages show ---
 
 _ON_LINE = "chat_key = $1 AND line_id = $2"
-
-MESSAGES = f"""
-    SELECT seq, message_id, role, name, kind, content, sent_at, hidden_by, excluded, tool_call_id,
-        tool_calls::text AS tool_calls, metadata::text AS metadata
-    FROM messages WHERE {_ON_LINE} AND seq BETWEEN $3 AND $4 AND deleted_at IS NULL ORDER BY seq"""  # noqa: S608
 
 MEMOS = f"""
     SELECT b.memo_id, b.number, b.first_seq, b.last_seq, b.text, b.created_at, (
@@ -114,42 +99,12 @@ _DELETED_ENTRIES = f"""
 _END_OF_MEMO = f"""
     SELECT coalesce(last_seq, sort_key / 2) FROM memos WHERE {_ON_LINE} AND memo_id = $3"""  # noqa: S608
 
-_CHAPTERS = f"""
-    SELECT min(seq) AS first_seq, max(seq) AS last_seq, min(sent_at) AS began_at, max(sent_at) AS ended_at FROM (
-        SELECT seq, sent_at, (row_number() OVER (ORDER BY seq) - 1) / $3::int AS chapter
-        FROM messages WHERE {_ON_LINE} AND deleted_at IS NULL) AS numbered
-    GROUP BY chapter ORDER BY chapter"""  # noqa: S608
-
-_USER_NAME = f"""
-    SELECT name FROM messages WHERE {_ON_LINE} AND role = 'user' AND name IS NOT NULL AND deleted_at IS NULL
-    ORDER BY seq LIMIT 1"""  # noqa: S608
-
 _TAUGHT = "SELECT DISTINCT statement_id FROM teachings WHERE chat_key = $1 AND wide_key IS NOT NULL"
-
-
-class Chapter(NamedTuple):
-    """A chapter of the story: the seqs of its first and its last message, and when they were sent."""
-
-    first_seq: int
-    last_seq: int
-    began_at: datetime
-    ended_at: datetime
-
-
-async def list_chapters(db_session: DbSession, line: tuple[UUID, UUID], messages: int) -> list[Chapter]:
-    """Return the chapters of a line: each has `messages` messages, the last one possibly fewer."""
-    return [Chapter(*row) for row in await db_session.raw.fetch(_CHAPTERS, *line, messages)]
 
 
 async def list_taught(db_session: DbSession, chat_key: UUID) -> frozenset[UUID]:
     """Return the ids of the statements (facts, blocks, memories) that a chat taught the scope of a user or a tenant."""
     return frozenset(row["statement_id"] for row in await db_session.raw.fetch(_TAUGHT, chat_key))
-
-
-async def find_user_name(db_session: DbSession, line: tuple[UUID, UUID]) -> str | None:
-    """Return the name in the earliest message of the user that has one, or None."""
-    name: str | None = await db_session.raw.fetchval(_USER_NAME, *line)
-    return name
 
 
 async def list_deleted(

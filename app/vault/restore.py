@@ -32,6 +32,7 @@ from app.kit.work_queue import WorkScheduled
 from app.knowledge.cache import note_change
 from app.knowledge.service import MAX_KEYS
 from app.layers.layer import Layer
+from app.messages.range_reads import has_message_above_head
 from app.passages.handlers import schedule_all
 from app.vault import queries
 from app.vault.archive import STATE, VaultFiles, read_state
@@ -125,7 +126,7 @@ class _Restoring:
         found = await queries.find_current(self._db_session, self._ref.key)
         if found is None:
             raise InvalidVault(f"{STATE}: there is no chat in the vault.")
-        if await queries.has_messages_above_head(self._db_session, self._ref.key):
+        if await has_message_above_head(self._db_session, self._ref.key):
             raise InvalidVault(f"{STATE}: a message is above its line's head_seq.")
         for key in self.wide_keys:
             if await queries.count_most_keys(self._db_session, key) > MAX_KEYS:
