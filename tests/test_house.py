@@ -34,6 +34,29 @@ VALUES = {"orjson", "pydantic", "pydantic_core"}
 ARITHMETIC = {"app.kit.tokens", "app.layers.text_cache"}
 """Modules of ours that a pure module may import although they cache: the cache changes the speed, not the result."""
 
+OF_MESSAGES = re.compile(
+    r"\b(?:FROM|JOIN|UPDATE|INTO|USING)\s+(?:ONLY\s+)?messages\b|,\s*messages\s+(?:AS\s+)?m\b"
+    r"|\b(?:select|insert|update|delete)\(Message\b"
+)
+"""SQL that reads or writes the table `messages`."""
+
+JOINED_WITH_MESSAGES = {
+    "app/bindings/queries.py": "compares bindings with the hashes of the texts of replies",
+    "app/context/queries.py": "a context is one statement: the line's row, its messages, and what the layers add",
+    "app/diary/change_queries.py": "updates the dates of entries by their messages",
+    "app/diary/queries.py": "periods: who spoke in their messages, and who wrote an entry then",
+    "app/knowledge/queries.py": "compares teachings with the hashes of the texts of messages",
+    "app/memos/queries.py": "the window: memos with the dates of their messages",
+    "app/passages/lookup.py": "messages that the index has found, or that are not in it yet",
+    "app/passages/models.py": "a row of the index is kept while a line has its text",
+    "app/passages/queries.py": "messages that have no rows in the index yet",
+    "app/scenes/queries.py": "scenes that are not covered, because auto-hide has hidden their messages",
+    "app/search/statements.py": "texts of all kinds, limited by the time of their messages",
+    "app/vault/queries.py": "memos with the dates of their messages",
+}
+"""The modules outside the log that join `messages` with other tables, and why. To read messages alone, a package calls
+a function of `app/messages`. The log are the packages that may import the SQL of chats."""
+
 ACTS = {"open", "print", "input", "exec", "eval", "now", "utcnow", "today", "uuid1", "uuid4", "uuid6", "uuid7"}
 """The functions and methods that a pure module may not call."""
 
@@ -269,6 +292,32 @@ def test_a_variable_with_the_services_prefix_is_a_setting() -> None:
 def test_a_statement_selects_a_column(path: Path) -> None:
     # asyncpg 0.32 writes 8 bytes beyond the end of a row without columns. Within EXISTS, it makes no rows.
     assert re.findall(r"[\"']\s*SELECT\s+FROM\s+\w+", _text(path)) == []
+
+
+def test_sql_of_messages_is_in_the_log() -> None:
+    contracts = tomllib.loads(_text(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    log = next(one for one in contracts if one["name"] == "SQL of chats stays in chats")["allowed_importers"]
+    folders = [ROOT / package.replace(".", "/") for package in log]
+    others = {path for path in MODULES if OF_MESSAGES.search(_text(path)) and not {*path.parents} & {*folders}}
+    assert {_name(path) for path in others} == set(JOINED_WITH_MESSAGES)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_sql"),
+    [
+        ("SELECT 1 FROM messages m", True),
+        ("FROM unnest($3::int[]) AS n (seq), messages m", True),
+        ("LEFT JOIN\n    messages ON true", True),
+        ("UPDATE ONLY messages SET name = $1", True),
+        ("INSERT INTO messages (seq)", True),
+        ("DELETE FROM messages", True),
+        ("select(Message.seq)", True),
+        ("SELECT messages FROM message_counts", False),
+        ("counted from messages of the line", False),
+    ],
+)
+def test_sql_of_messages_is_recognised(text: str, is_sql: bool) -> None:
+    assert (OF_MESSAGES.search(text) is not None) == is_sql
 
 
 def test_tricks_for_the_planner_are_in_one_module() -> None:
