@@ -101,13 +101,18 @@ class Inquiry:
             log.warning("the model is not asked again for %s; its answers were refused: %s", self._layer, why)
             raise NoUsableAnswer(self.refusals[-1].reason, transient=False)
 
+    @property
+    def is_last(self) -> bool:
+        """Whether the model is not asked again if its next answer is refused, for whatever fault."""
+        return len(self.refusals) >= MAX_REFUSED - 1
+
     def temperature(self, usual: float) -> float:
         """Return the temperature of the next request: `usual`, or a higher one for the last request.
 
         At the same temperature, the model would probably give another answer like the two that were refused. If
         `usual` is 1 or more, it is not raised.
         """
-        if len(self.refusals) < MAX_REFUSED - 1:
+        if not self.is_last:
             return usual
         raised = max(usual + _ADDED_TEMPERATURE, _LEAST_LAST_TEMPERATURE)
         return max(usual, min(raised, _MOST_LAST_TEMPERATURE))
@@ -163,7 +168,7 @@ async def ask_model(
                 request, max_tokens=answer_tokens, temperature=inquiry.temperature(usual)
             )
             # In a thread: a long answer, or loading the data that identifies languages, would block the event loop.
-            value = await asyncio.to_thread(_judge, answer, request, profile, material, inquiry.refusals)
+            value = await asyncio.to_thread(_judge, answer, request, profile, material, inquiry)
         except ModelError as error:
             if error.refusal is None:
                 raise
@@ -180,13 +185,21 @@ def _judge(
     request: Sequence[ChatMessage],
     profile: Profile[Value],
     material: Material,
-    refusals: Sequence[Refusal],
+    inquiry: Inquiry,
 ) -> Value:
     if answer.finish_reason == "length":
         if profile.read_cut_off is None:
             raise UnusableAnswer("the model's answer was cut off")
         profile = replace(profile, read=profile.read_cut_off)
-    return judge(answer.text, profile, material, rules=request[0]["content"], refused=refusals, identify=identify)
+    return judge(
+        answer.text,
+        profile,
+        material,
+        rules=request[0]["content"],
+        refused=inquiry.refusals,
+        is_last=inquiry.is_last,
+        identify=identify,
+    )
 
 
 def _build(build: BuildRequest, budget_tokens: int, complaint: str | None) -> list[ChatMessage]:

@@ -2,7 +2,8 @@
 
 A doubtful answer is accepted if it could be a good one. A refused answer costs another call, and after three refused
 answers, or two in which the model declines, the text is made without the model. So the rules look for faults that good
-answers never have. A fault that a good answer can have is marked `once`: it is refused only once for a work item.
+answers never have. A fault that a good answer can have is marked `once`: it is refused only once for a work item, and
+never in the last answer, because quotations would be worse than such an answer.
 """
 
 import re
@@ -132,6 +133,7 @@ def judge(
     *,
     rules: str = "",
     refused: Collection[Refusal] = (),
+    is_last: bool = False,
     identify: Identify,
 ) -> Value:
     """Return the value in `answer`. Raises UnusableAnswer with the fault.
@@ -142,6 +144,7 @@ def judge(
         material: The texts that it was made from.
         rules: The prompt's system text, which contains the examples.
         refused: The faults for which earlier answers were refused.
+        is_last: Whether the model is not asked again if this answer is refused.
         identify: Identifies the language of a text.
 
     """
@@ -155,7 +158,7 @@ def judge(
     if text is None or material.former in (value, text):
         return value
     for fault in _find_faults(answer, text, profile, material, rules, identify):
-        if not fault.once or fault not in refused:
+        if not fault.once or not (is_last or fault in refused):
             raise UnusableAnswer(fault.reason, fault.kind)
     return value
 

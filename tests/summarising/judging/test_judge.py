@@ -171,6 +171,36 @@ def test_a_summary_that_shrinks_is_refused_the_first_time(refused: tuple[Refusal
     assert judge_summary(short, Material(["They talked."], FORMER[:300]), refused=refused) == short
 
 
+UNFINISHED = (
+    "Mira found the map at the bottom of the mine. Mira saved Kai when the mine collapsed above them both. Kai "
+    "promised Mira never to enter the mine again. Mira gave Kai the map and the lantern of the miner, and then Mira and"
+)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "reason"),
+    [
+        ("scene_recap", "Mira found the map in the mine. Both promised never to enter the mine again.", "headings"),
+        ("summary", "Kai smiles, pulls her closer and kisses her hair. She closes her eyes.", "present tense"),
+        ("summary", UNFINISHED, "middle of a sentence"),
+    ],
+)
+def test_the_last_answer_may_have_a_fault_of_good_ones(prompt: str, answer: str, reason: str) -> None:
+    _, profile = PROMPTS[prompt]
+    for refused in ((), (Refusal("story", "a"), Refusal("story", "b"))):
+        with pytest.raises(UnusableAnswer, match=reason):
+            judge(answer, profile, Material([MINE]), refused=refused, identify=identify)
+    assert judge(answer, profile, Material([MINE]), is_last=True, identify=identify)
+
+
+def test_the_last_summary_may_be_short_but_no_story() -> None:
+    short = "Mira and Kai mended lamps and talked until dawn."
+    assert judge_summary(short, Material(["They talked."], FORMER), is_last=True) == short
+    for answer in (*ROLEPLAY, "They met. They met. They met."):
+        with pytest.raises(UnusableAnswer):
+            judge_summary(answer, Material([MINE]), is_last=True)
+
+
 def test_a_few_words_do_not_sum_up_a_long_story() -> None:
     long = Material(["The two of them walked along the shore and talked about the lamp. "] * 30)
     with pytest.raises(UnusableAnswer, match="too short"):
