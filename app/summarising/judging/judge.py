@@ -22,6 +22,7 @@ from app.summarising.judging.person import count_persons, is_about, without_repo
 from app.summarising.judging.remarks import find_remark
 from app.summarising.judging.repetition import find_repetition
 from app.summarising.judging.retention import share_kept
+from app.summarising.judging.scripts import find_script_fault
 from app.summarising.judging.speech import begins_with_action, count_letters, divide, fold
 from app.summarising.judging.tense import has_past, shows_actions, shows_own_actions
 
@@ -174,7 +175,7 @@ def _find_faults(
         lambda: _find_person(text, profile, material, identify),
         lambda: find_repetition(text, material.folded),
         lambda: find_copy(text, rules, material.sources),
-        lambda: None if wished else find_language_fault(text, material.sources, material.asked_language, identify),
+        lambda: _find_language(text, material, identify),
         lambda: _find_shortness(text, profile, material),
         lambda: None if wished or profile.may_shrink else _find_loss(text, material, identify),
         lambda: _find_scene(text, profile, material, identify),
@@ -276,6 +277,24 @@ def _story(why: str, *, once: bool = False) -> Refusal:
 _PERSON = _story('outside quotation marks it says "I" or "you" for a person')
 _WISHED_PERSON = _story('it says "I" or "you" for a person, which only the wish could ask for', once=True)
 _PRESENT = _story("it shows a scene in the present tense", once=True)
+
+
+def _find_language(text: str, material: Material, identify: Identify) -> Refusal | None:
+    """Return a refusal if `text` is in another script or language than its material.
+
+    A wish may ask for another language. Then only the scripts are compared, and another one is refused once.
+    """
+    asked = material.asked_language
+    if not material.wished:
+        return find_language_fault(text, material.sources, asked, identify)
+    return _WISHED_SCRIPT if find_script_fault(text, material.sources, asked) else None
+
+
+_WISHED_SCRIPT = Refusal(
+    "language",
+    "the answer is written in another script than the messages, which only the wish could ask for",
+    once=True,
+)
 
 
 def _find_loss(text: str, material: Material, identify: Identify) -> Refusal | None:

@@ -348,6 +348,30 @@ def test_a_wish_for_a_memo_is_no_licence_for_roleplay() -> None:
         fault(answer, MEMO_PROFILE, wish, "story", refused=[refusal], identify=identify)
 
 
+@pytest.mark.parametrize("prompt", ["memo", "summary", "scene_recap"])
+@pytest.mark.parametrize(
+    ("language", "answer"),
+    [
+        ("ru", "Мира нашла карту на дне шахты и спасла Кая. Оба обещали больше не входить в шахту."),
+        ("zh", "米拉在矿井深处找到了地图，并在矿井坍塌时救了凯。两人答应再也不进矿井。"),
+        ("ja", "ミラは鉱山の底で地図を見つけ、崩れたときにカイを救った。二人は二度と入らないと約束した。"),
+    ],
+)
+def test_only_a_wish_for_it_brings_another_script(language: str, answer: str, prompt: str) -> None:
+    _, profile = PROMPTS[prompt]
+    answer = {"memo": f"【Highlight 1】: {answer}", "scene_recap": f"# Outcomes\n- {answer}"}.get(prompt, answer)
+    wish = Material([MINE], wished=True)
+    refusal = fault(answer, profile, wish, "language", identify=identify)
+    assert "which only the wish could ask for" in refusal.reason
+    assert judge(answer, profile, wish, refused=[refusal], identify=identify)
+    assert judge(answer, profile, replace(wish, language=language), identify=identify)
+
+
+def test_a_wish_may_ask_for_another_language() -> None:
+    german = next(case["answer"] for case in GOOD if case["about"] == "in_german")
+    assert judge_summary(german, replace(MATERIALS["en"], wished=True)) == german
+
+
 def test_a_wish_may_translate_what_was_said() -> None:
     said = ["Ich habe die Lampe ausgehen lassen, und mein Bruder war in dieser Nacht auf dem Wasser."]
     told = (
