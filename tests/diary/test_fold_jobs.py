@@ -288,11 +288,11 @@ async def test_a_backlog_from_disabled_diaries_is_folded_in_parts(
     await write_many(api, 1, 70)
     assert await due_rows(database, tenant) == []
     assert (await prompt(api)).count("memo entry") == 17
-    model.otherwise = lambda request: f"I wrote of {len(asked(request)[1])} lamps."
+    model.otherwise = lambda request: f"I wrote of {len(asked(request)[1])} lamps, and of those who lit them."
     await keep_diary(api, status=200)
     await settle(dispatcher, clock)
     assert [len(asked(request)[1]) for request in model.requests] == [30, 30]
-    assert asked(model.requests[1])[0] == "I wrote of 30 lamps."
+    assert asked(model.requests[1])[0] == "I wrote of 30 lamps, and of those who lit them."
     assert (await get(api, "/diary/folded"))["entries"] == 60
     assert (await prompt(api)).count("memo entry") == 10
     assert await due_rows(database, tenant) == []

@@ -21,7 +21,7 @@ from app.summarising.judging.foreign import Identify, are_alike, find_language_f
 from app.summarising.judging.person import count_persons, is_about, without_reported_speech
 from app.summarising.judging.remarks import find_remark
 from app.summarising.judging.repetition import find_repetition
-from app.summarising.judging.retention import share_kept
+from app.summarising.judging.retention import MIN_WORDS, MIN_WORDS_OF_REWRITTEN, share_kept
 from app.summarising.judging.scripts import find_script_fault
 from app.summarising.judging.speech import begins_with_action, count_letters, divide, fold
 from app.summarising.judging.tense import has_past, shows_actions, shows_own_actions
@@ -32,11 +32,18 @@ _MIN_FORMER_CHARS = 300
 _MIN_UNFINISHED_CHARS = 200
 _MOST_REMARK_CHARS = 2_000
 _MUCH_MATERIAL_LETTERS = 1_000
+_MATERIAL_PER_LETTER = 100
+_MOST_LEAST_LETTERS = 60
+"""An answer should have a hundredth of the letters of its material, or this number if that is smaller."""
+
 _LEAST_KEPT_SHARE = 0.2
 """The least share of the former text's words that an answer has to keep."""
 
 _LEAST_SHARE_OF_SHORTER = 0.1
 """The same for an answer that is less than half as long as the former text: it has room for fewer words."""
+
+_LEAST_SHARE_OF_REWRITTEN = 0.08
+"""The same for an answer that may shrink. In the corpus, good ones keep 0.15 and more, forgetful ones at most 0.02."""
 
 _UNFINISHED = re.compile(r"[\w,;:(–—-]$")
 _STOPS = re.compile(r"[.!?。！？]")
@@ -106,9 +113,11 @@ class Profile(Generic[Value]):
         may_address: Whether the text may address somebody if the material does, as the entries of a diary can. If
             so, it may also show moments in the present tense if the material does.
         may_quote: Whether the text may consist mostly of quotations.
-        may_shrink: Whether the text may be less than half as long as the former one, and may keep few of its words.
+        may_shrink: Whether the text may be less than half as long as the former one, and may keep few of its words. If
+            it keeps hardly any, it is refused once.
         ends: Whether the text must end with the end of a sentence.
-        min_letters: A shorter text about much material is refused.
+        min_letters: A shorter text about much material is refused each time. If this is not 0, a text that is much
+            shorter than its material is refused once.
         find_form_fault: Returns a fault of an answer that can be read in spite of it, or None if the answer has none.
             The attribute is None if there are no such faults to look for.
 
@@ -177,7 +186,7 @@ def _find_faults(
         lambda: find_copy(text, rules, material.sources),
         lambda: _find_language(text, material, identify),
         lambda: _find_shortness(text, profile, material),
-        lambda: None if wished or profile.may_shrink else _find_loss(text, material, identify),
+        lambda: None if wished else _find_loss(text, profile, material, identify),
         lambda: _find_scene(text, profile, material, identify),
         lambda: None if wished or profile.may_shrink else _find_shrinking(text, material.former),
         lambda: _find_unfinished(text) if profile.ends else None,
@@ -297,17 +306,24 @@ _WISHED_SCRIPT = Refusal(
 )
 
 
-def _find_loss(text: str, material: Material, identify: Identify) -> Refusal | None:
+def _find_loss(text: str, profile: Profile[Value], material: Material, identify: Identify) -> Refusal | None:
     """Return a refusal if `text` keeps hardly any words of a long former text in the same language."""
     former = material.former
     if len(former) <= _MIN_FORMER_CHARS:
         return None
-    least = _LEAST_SHARE_OF_SHORTER if _is_shorter(text, former) else _LEAST_KEPT_SHARE
-    if share_kept(text, former, "\n".join(material.texts)) >= least:
+    if profile.may_shrink:
+        least, min_words = _LEAST_SHARE_OF_REWRITTEN, MIN_WORDS_OF_REWRITTEN
+    else:
+        least, min_words = _LEAST_SHARE_OF_SHORTER if _is_shorter(text, former) else _LEAST_KEPT_SHARE, MIN_WORDS
+    if share_kept(text, former, "\n".join(material.texts), min_words=min_words) >= least:
         return None
     if not are_alike(identify(text) or "", identify(former)):
         return None  # a translation has other words
-    return Refusal("shrunk", "the answer keeps hardly anything of the former text")
+    return _FORGOTTEN if profile.may_shrink else _LOST
+
+
+_LOST = Refusal("shrunk", "the answer keeps hardly anything of the former text")
+_FORGOTTEN = Refusal("shrunk", "the answer forgets nearly everything that the former text says", once=True)
 
 
 def _find_shrinking(text: str, former: str) -> Refusal | None:
@@ -322,10 +338,20 @@ def _is_shorter(text: str, former: str) -> bool:
 
 
 def _find_shortness(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
-    if material.wished or count_letters(text) >= profile.min_letters:
+    """Return a refusal if `text` has too few letters for its material; a few words can sum up a calm conversation."""
+    if material.wished or not profile.min_letters:
         return None
-    much = sum(map(count_letters, material.texts)) >= _MUCH_MATERIAL_LETTERS
-    return Refusal("form", "the answer is too short to tell what happened") if much else None
+    about = sum(map(count_letters, material.texts))
+    if about < _MUCH_MATERIAL_LETTERS:
+        return None
+    if count_letters(text) < profile.min_letters:
+        return _TOO_SHORT
+    least = min(about // _MATERIAL_PER_LETTER, _MOST_LEAST_LETTERS)
+    return _SHORT if sum(map(str.isalnum, text)) < least else None  # dates and numbers say something, too
+
+
+_TOO_SHORT = Refusal("form", "the answer is too short to tell what happened")
+_SHORT = Refusal("form", "the answer is very short for so many messages", once=True)
 
 
 def _find_unfinished(text: str) -> Refusal | None:

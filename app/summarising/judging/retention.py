@@ -13,19 +13,22 @@ from app.summarising.sentences import find_terms
 MIN_WORDS = 15
 """With fewer distinctive words, the share is not reliable."""
 
+MIN_WORDS_OF_REWRITTEN = 20
+"""The same for a text that may be rewritten in a few sentences, such as a diary: they can leave out more."""
+
 _STEM = 5
 _UNCASED_STEM = 2
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """Thai, Lao, Burmese and Khmer, which are written without spaces between words."""
 
 
-def share_kept(text: str, former: str, texts: str) -> float:
+def share_kept(text: str, former: str, texts: str, *, min_words: int = MIN_WORDS) -> float:
     """Return the share of the distinctive words of `former` that `text` contains too, from 0 to 1.
 
-    Words that occur in `texts`, the new messages, do not count. If fewer than `MIN_WORDS` words are left, return 1.
+    Words that occur in `texts`, the new messages, do not count. If fewer than `min_words` words are left, return 1.
     """
     distinctive = _find_stems(former) - _find_stems(texts)
-    if len(distinctive) < MIN_WORDS:
+    if len(distinctive) < min_words:
         return 1.0
     return len(distinctive & _find_stems(text)) / len(distinctive)
 
