@@ -51,6 +51,7 @@ DIARY_PROFILE = Profile(
     text=lambda text: text,
     person="first",
     may_address=True,
+    quotes_sources=True,
     min_letters=10,
 )
 DIARY_ENTRY_PROFILE = Profile(

@@ -14,6 +14,7 @@ _MOST_REPEATED_SHARE = 0.12
 _MIN_QUOTES = 2
 _STEM = 5
 _MIN_WORD_CHARS = 4
+_MIN_FOREIGN_WORDS = 3
 
 _LINE = re.compile(r"[*_]{0,3}([^\W\d_][^:：*_\n]{0,30})[*_]{0,3}\s?[:：][*_]{0,3}\s?(.*)")
 _MOST_LABEL_WORDS = 2
@@ -56,6 +57,17 @@ def invents_dialogue(text: str, speech: Sequence[str], folded: str, *, may_trans
     if sum(new) >= _MOST_SPEECH_SHARE * letters:
         return True
     return not may_translate and len(new) >= _MIN_QUOTES and sum(new) >= _MOST_REPEATED_SHARE * letters
+
+
+def quotes_something_else(speech: Sequence[str], folded: str) -> bool:
+    """Whether one of the quotations `speech` is long and has no word of the material `folded` at all."""
+    known = _find_stems(folded)
+    return any(_is_foreign(quote, known) for quote in speech if count_letters(quote) >= _MIN_LETTERS)
+
+
+def _is_foreign(quote: str, known: set[str]) -> bool:
+    stems = _find_stems(quote)
+    return len(stems) >= _MIN_FOREIGN_WORDS and not stems & known
 
 
 def _acts_after_name(text: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Generic, Literal, TypeVar
 from app.kit.refusals import Refusal
 from app.summarising.answer_text import UnusableAnswer, spoken
 from app.summarising.judging.declining import find_declining
-from app.summarising.judging.dialogue import invents_dialogue, is_script
+from app.summarising.judging.dialogue import invents_dialogue, is_script, quotes_something_else
 from app.summarising.judging.examples import find_copy
 from app.summarising.judging.foreign import Identify, are_alike, find_language_fault
 from app.summarising.judging.person import count_persons, is_about, without_reported_speech
@@ -113,6 +113,8 @@ class Profile(Generic[Value]):
         may_address: Whether the text may address somebody if the material does, as the entries of a diary can. If
             so, it may also show moments in the present tense if the material does.
         may_quote: Whether the text may consist mostly of quotations.
+        quotes_sources: Whether all quotations should be from the material. If so, a text with one that has no word of
+            it is refused once.
         may_shrink: Whether the text may be less than half as long as the former one, and may keep few of its words. If
             it keeps hardly any, it is refused once.
         ends: Whether the text must end with the end of a sentence.
@@ -129,6 +131,7 @@ class Profile(Generic[Value]):
     in_past: bool = False
     may_address: bool = False
     may_quote: bool = False
+    quotes_sources: bool = False
     may_shrink: bool = True
     ends: bool = False
     min_letters: int = 0
@@ -188,6 +191,7 @@ def _find_faults(
         lambda: _find_shortness(text, profile, material),
         lambda: None if wished else _find_loss(text, profile, material, identify),
         lambda: _find_scene(text, profile, material, identify),
+        lambda: _find_new_quotation(text, material) if profile.quotes_sources else None,
         lambda: None if wished or profile.may_shrink else _find_shrinking(text, material.former),
         lambda: _find_unfinished(text) if profile.ends else None,
         lambda: profile.find_form_fault(answer) if profile.find_form_fault else None,
@@ -268,6 +272,13 @@ def _find_dialogue(text: str, profile: Profile[Value], material: Material) -> Re
     return None
 
 
+def _find_new_quotation(text: str, material: Material) -> Refusal | None:
+    """Return a refusal if `text` quotes something else than the material, unless it may be a translation."""
+    may_translate = material.language is not None or material.wished
+    is_new = not may_translate and quotes_something_else(divide(text).speech, material.folded)
+    return _NEW_QUOTATION if is_new else None
+
+
 def _goes_on(former: str, language: str | None, material: Material) -> bool:
     """Return whether the former text, by a person or an earlier fold, says "I" or "you" for a person."""
     persons = count_persons(divide(former).narration, language, material.names)
@@ -285,6 +296,7 @@ def _story(why: str, *, once: bool = False) -> Refusal:
 
 _PERSON = _story('outside quotation marks it says "I" or "you" for a person')
 _WISHED_PERSON = _story('it says "I" or "you" for a person, which only the wish could ask for', once=True)
+_NEW_QUOTATION = _story("it quotes words that are not in the material", once=True)
 _PRESENT = _story("it shows a scene in the present tense", once=True)
 
 
