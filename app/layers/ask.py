@@ -1,7 +1,8 @@
 """Asks the model on behalf of any layer: builds the request, judges the answer, and asks again after a refused one.
 
 The refused answers of all attempts at a work item are counted together, because a worker may be killed between two
-answers. So each refused answer is stored before the model is asked again.
+answers. So each refused answer is stored before the model is asked again. An item that is made in parts counts them for
+each part (`Inquiry.count_from`).
 """
 
 import asyncio
@@ -72,6 +73,7 @@ class Inquiry:
         self.model = model
         self._layer = layer
         self.refusals = list(refusals)
+        self._counted_from = 0
         self._store = store
         self._complaint = refusals[-1].reason if refusals else None
 
@@ -92,10 +94,20 @@ class Inquiry:
         """The fault of the last answer, or None if it was accepted or there was no answer yet."""
         return self._complaint
 
+    def count_from(self, number: int) -> None:
+        """Count only the refused answers after the first `number` ones, which were given for parts that are made."""
+        self._counted_from = number
+        if not self._counted:
+            self._complaint = None
+
+    @property
+    def _counted(self) -> list[Refusal]:
+        return self.refusals[self._counted_from :]
+
     def check(self) -> None:
         """Raise NoUsableAnswer if the model is not to be asked again."""
-        declined = sum(refusal.kind == "declined" for refusal in self.refusals)
-        if declined >= MAX_DECLINED or len(self.refusals) >= MAX_REFUSED:
+        declined = sum(refusal.kind == "declined" for refusal in self._counted)
+        if declined >= MAX_DECLINED or len(self._counted) >= MAX_REFUSED:
             # The item is deleted when its memory is saved, so only this log entry keeps the reasons.
             why = "; ".join(map(str, self.refusals))
             log.warning("the model is not asked again for %s; its answers were refused: %s", self._layer, why)
@@ -104,7 +116,7 @@ class Inquiry:
     @property
     def is_last(self) -> bool:
         """Whether the model is not asked again if its next answer is refused, for whatever fault."""
-        return len(self.refusals) >= MAX_REFUSED - 1
+        return len(self._counted) >= MAX_REFUSED - 1
 
     def temperature(self, usual: float) -> float:
         """Return the temperature of the next request: `usual`, or a higher one for the last request.
@@ -153,8 +165,8 @@ async def ask_model(
         temperature: The usual sampling temperature, unless the deployment sets one; 0 selects the most probable words.
 
     Raises NoUsableAnswer if the model has declined twice or three answers were refused, also in earlier attempts of the
-    same work item; ModelError if the model gives no answer or the lease of the work item is lost; DoesNotFit if the
-    request does not fit its context.
+    same work item, or of its current part; ModelError if the model gives no answer or the lease of the work item is
+    lost; DoesNotFit if the request does not fit its context.
 
     """
     settings = inquiry.model.settings

@@ -84,11 +84,13 @@ async def ask_for_scene(
     The recap is made only from the scene's own messages, so a change of earlier scenes does not make it stale. A long
     scene is split into parts. Each request contains the recap of the part before, so that names stay the same, and the
     recaps are then joined with `join_prompt`. `parts` are the recaps of the first parts that a former attempt has made.
-    In a scene that is split, `keep` stores the recaps of all parts so far after each new one.
+    In a scene that is split, `keep` stores the recaps of all parts so far after each new one. The refused answers are
+    counted for each part, and for the joining.
     """
     made = list(parts)
     scene_recaps = [part.text for part in made]
     made_by = made[-1].model if made else ""
+    inquiry.count_from(made[-1].refused if made else 0)
     waiting = deque(_leave_out(part_evenly(source.utterances, MOST_MESSAGES), made[-1].last_seq if made else 0))
     while waiting:  # a part that does not fit is halved, down to single messages
         part = waiting.popleft()
@@ -111,7 +113,8 @@ async def ask_for_scene(
             continue
         scene_recaps.append(answer.value)
         made_by = answer.model
-        made.append(ScenePart(part[-1].seq, answer.value, answer.model))
+        made.append(ScenePart(part[-1].seq, answer.value, answer.model, len(inquiry.refusals)))
+        inquiry.count_from(made[-1].refused)
         if keep is not None and (waiting or len(made) > 1):
             await keep(made)
     whole = scene_recaps[0] if len(scene_recaps) == 1 else await _join(inquiry, join_prompt, scene_recaps, source)

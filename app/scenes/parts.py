@@ -15,12 +15,14 @@ class ScenePart:
         last_seq: The last message of the part.
         text: Its recap.
         model: The model that made it.
+        refused: How many answers had been refused for the scene when the part was made.
 
     """
 
     last_seq: int
     text: SceneText
     model: str
+    refused: int = 0
 
 
 def parts_to_json(source: str, parts: Sequence[ScenePart]) -> dict[str, Any]:
@@ -32,4 +34,7 @@ def parts_from_json(source: str, stored: Mapping[str, Any]) -> list[ScenePart]:
     """Return what `parts_to_json` stored, or no parts if they were made from another source."""
     if stored.get("source") != source:
         return []
-    return [ScenePart(part["last_seq"], SceneText(**part["text"]), part["model"]) for part in stored["parts"]]
+    return [
+        ScenePart(part["last_seq"], SceneText(**part["text"]), part["model"], part.get("refused", 0))
+        for part in stored["parts"]
+    ]

@@ -69,6 +69,40 @@ async def test_parts_that_were_made_are_not_asked_for_again(
     assert await recap(api) == list(range(1, 131))
 
 
+STORY = "*I take your hand.* You laugh."
+
+
+async def test_refused_answers_are_counted_for_each_part(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    tell = telling()
+    model.script(STORY, tell, STORY, tell, refuses(500), STORY, STORY, tell, STORY)
+    model.otherwise = tell
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 132))
+    await set_break(api, 130)
+    await settle_rounds(dispatcher, clock)
+    assert calls(model)[:10] == ["scene"] * 8 + ["recap"] * 2
+    complaints = ["was refused" in body["messages"][-1]["content"] for body in model.requests[:10]]
+    assert complaints == [False, True, False, True, False, False, True, True, False, True]
+    assert (await scenes(api))[0]["origin"] == "model"
+    assert await recap(api) == list(range(1, 131))
+
+
+async def test_three_refused_answers_for_a_part_end_the_asking(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    tell = telling()
+    model.script(STORY, tell, STORY, STORY, STORY)
+    model.otherwise = tell
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 132))
+    await set_break(api, 130)
+    await settle_rounds(dispatcher, clock)
+    assert calls(model)[:6] == ["scene"] * 5 + ["recap"]
+    assert (await scenes(api))[0]["origin"] == "extractive"
+
+
 async def test_parts_of_a_changed_scene_are_made_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
