@@ -1,7 +1,7 @@
 """The input and the output of fitting a context into a budget. Pure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from app.context.blocks import BlockLayout
@@ -26,6 +26,8 @@ class Parts:
         keeps_messages: If it is set, the history is trimmed before anything else, down to this many messages; if None,
             the history is trimmed last. It is set while a forced cut is delayed: the long history would otherwise
             displace all memories.
+        shorter: By the name of a segment, ever shorter versions of it, which are tried in this order before it is left
+            out. They are read only if the whole segment does not fit.
 
     """
 
@@ -36,6 +38,7 @@ class Parts:
     anchor_seq: int = 1
     edges: Sequence[int] = ()
     keeps_messages: int | None = None
+    shorter: Mapping[str, Iterable[Segment]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

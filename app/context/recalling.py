@@ -20,7 +20,7 @@ from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.kit.db import Database
 from app.kit.tokens import count_tokens
 from app.passages.words import find_terms, find_terms_of_messages
-from app.search.choice import Hit, choose, is_same, word
+from app.search.choice import Hit, choose, is_same, sort_by_age, word
 from app.search.known import Viewed
 from app.search.meaning import Recalling, embed_query
 from app.search.recall_memory import RecallMemory
@@ -157,33 +157,36 @@ def fit_recalled(
 ) -> tuple[Fitted, Sequence[Hit], Sequence[Omission]]:
     """Return the context with the recalled results that fit, those results, and the omissions of the recall.
 
-    The omissions are the results that exceed `max_tokens`, and the vectors (`no_vectors`) if the embedding model did
-    not answer.
+    The omissions are those that `fit` does not list: the vectors (`no_vectors`) if the embedding model did not answer.
 
-    If not all results fit, the limit is halved until the rest fits, so more can be left out than necessary.
+    If not all results fit, the worst ones are left out until the rest fits. A result is never replaced with a shorter
+    one, so a context with a smaller `max_tokens` has no result that one with a larger `max_tokens` lacks.
 
     Raises like `fit`.
     """
     if found is None:
         return fit(parts, max_tokens, render_options), (), ()
-    limit_tokens = found.limit_tokens
-    wanted = 0
     no_vectors = [Omission(SEGMENT, "no_vectors", 0)] if found.words_alone else []
-    while chosen := choose(
-        found.hits, left_out=found.tired, shown=found.shown, limit_tokens=limit_tokens, count=count_tokens
-    ):
-        text = word(chosen)
-        tokens = count_tokens(text)
-        wanted = wanted or tokens
-        segment = Segment(SEGMENT, text, tokens, sources=tuple(hit.source for hit in chosen), cacheable=False)
-        fitted = fit(replace(parts, segments=[*parts.segments, segment]), max_tokens, render_options)
-        if all(omission.name != SEGMENT for omission in fitted.omitted):
-            left_out = [Omission(SEGMENT, "max_tokens", wanted - tokens)] if tokens < wanted else []
-            return fitted, chosen, [*left_out, *no_vectors]
-        limit_tokens = min(limit_tokens // 2, tokens - 1)
-    fitted = fit(parts, max_tokens, render_options)
-    left_out = [Omission(SEGMENT, "max_tokens", wanted)] if wanted else []
-    return fitted, (), [*left_out, *no_vectors]
+    chosen = choose(
+        found.hits, left_out=found.tired, shown=found.shown, limit_tokens=found.limit_tokens, count=count_tokens
+    )
+    if not chosen:
+        return fit(parts, max_tokens, render_options), (), no_vectors
+    numbers = {hit.source: number for number, hit in enumerate(found.hits)}
+    best_first = sorted(chosen, key=lambda hit: numbers[hit.source])
+    shorter = (_build_segment(best_first[:most]) for most in range(len(best_first) - 1, 0, -1))
+    segments = [*parts.segments, _build_segment(best_first)]
+    fitted = fit(replace(parts, segments=segments, shorter={SEGMENT: shorter}), max_tokens, render_options)
+    blocks = [block.of for block in fitted.layout.volatile if isinstance(block.of, Segment)]
+    kept = {source for segment in blocks if segment.name == SEGMENT for source in segment.sources}
+    return fitted, [hit for hit in chosen if hit.source in kept], no_vectors
+
+
+def _build_segment(hits: Sequence[Hit]) -> Segment:
+    """Return the segment of results, which are at least one, in any order."""
+    listed = sort_by_age(hits)
+    text = word(listed)
+    return Segment(SEGMENT, text, count_tokens(text), sources=tuple(hit.source for hit in listed), cacheable=False)
 
 
 async def remember(memory: RecallMemory, found: Found, recalled: Sequence[Mapping[str, Any]]) -> None:

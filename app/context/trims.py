@@ -6,7 +6,7 @@ turn.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
@@ -32,12 +32,26 @@ def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
             left = link
             yield left
     for name in names:
+        for link in _with_shorter(left, name, parts.shorter.get(name, ())):
+            yield link
         for link in _without_segment(left, name):
             left = link
             yield left
     for link in _without_history(left, parts.edges, max_tokens):
         left = link
         yield left
+
+
+def _with_shorter(left: Fitted, name: str, versions: Iterable[Segment]) -> Iterator[Fitted]:
+    """Yield contexts with ever shorter versions of the segment. Each has one omission, of all that the version lacks.
+
+    They are made from `left`, from which the caller goes on to leave out the whole segment.
+    """
+    whole = _sum_segments(left.layout)
+    for version in versions:
+        layout = _with_segment(left.layout, name, version)
+        omission = Omission(name, "max_tokens", whole - _sum_segments(layout))
+        yield replace(left, layout=layout, omitted=(*left.omitted, omission))
 
 
 def _without_segment(left: Fitted, name: str) -> Iterator[Fitted]:

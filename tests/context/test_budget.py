@@ -103,6 +103,28 @@ def test_each_step_omits_one_item_more() -> None:
         assert more[: len(fewer)] == fewer
 
 
+def test_a_segment_gets_shorter_before_it_is_left_out() -> None:
+    versions = [segment("recalled", "word " * count) for count in (9, 5, 2)]
+    one = replace(FULL, segments=[segment("recalled", "word " * 20)], shorter={"recalled": versions})
+    how = render_options("segments")
+    whole = fitted(one, 10_000, how)
+    assert isinstance(whole, Fitted)
+    needed = render(whole.layout).tokens
+    found = {}
+    for less in range(24):
+        left = fitted(one, needed - less, how)
+        assert isinstance(left, Fitted)
+        (text, *_) = [row["text"].split() for row in render(left.layout).segments if row["name"] == "recalled"] or [[]]
+        found[len(text)] = [(omission.name, omission.tokens) for omission in left.omitted if omission.name != "time"]
+    tokens = [segment("recalled", "word " * count).tokens for count in (20, 9, 5, 2)]
+    lacking = [tokens[0] - kept for kept in tokens[1:]]
+    assert found == {
+        20: [],
+        **{count: [("recalled", lack)] for count, lack in zip((9, 5, 2), lacking, strict=True)},
+        0: [("recalled", tokens[0])],
+    }
+
+
 def test_history_goes_edge_by_edge_and_then_by_message() -> None:
     starts = []
     how = render_options("openai")

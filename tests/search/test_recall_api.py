@@ -124,6 +124,26 @@ async def test_results_fit_their_budget_and_that_of_the_context(api: httpx.Async
     assert 30 < await tokens(recall_tokens=200, max_tokens=floor + 80) <= 80
 
 
+@pytest.mark.parametrize("options", [{}, {"query": "lantern"}])
+async def test_recall_gets_the_room_that_is_left(api: httpx.AsyncClient, options: Json) -> None:
+    await begin(api, memos={"enabled": False}, recall={"mode": "auto", "tokens": 400})
+    for n in range(30):
+        await write(api, f"A lantern hangs at house number {n}{', beside the well of the old mill' * (n % 3)}.")
+    await append(api, [message(1, "The lantern?")])
+    floor = (await context(api, recall="off"))["tokens"]
+    larger = recalled(whole := await context(api, **options))
+    assert whole["omitted"] == []
+    for room in range(395, 0, -15):
+        answer = await context(api, max_tokens=floor + room, **options)
+        assert set(recalled(answer)) <= set(larger), room
+        larger = recalled(answer)
+        left = room - (answer["tokens"] - floor)
+        assert 0 <= left < 45, "one more result would not have fitted"
+        missing = whole["tokens"] - answer["tokens"]
+        omitted = [(one["name"], one["why"]) for one in answer["omitted"]]
+        assert omitted == ([("recalled", "max_tokens")] if missing else [])
+
+
 async def test_with_a_query_memos_are_trimmed_first(api: httpx.AsyncClient) -> None:
     await begin(api, recall={"mode": "auto"})
     await append(api, [message(1, "The lantern?"), message(2, "Yes."), message(3, "The lantern!")])
