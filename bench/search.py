@@ -14,6 +14,8 @@ Columns:
     in 2,000  percent of the questions whose evidence is all in a context of 2,000 tokens with `recall: auto` and the
               question as `query`. The chat keeps 2 messages, has no memos, and recall gets all but 200 of the tokens
     in 4,000  the same with 4,000 tokens
+    default   the same with 4,000 tokens, of which recall gets 2,000, in a second chat of the conversation with the
+              preset `memo` as it is
     ms        the median of the time of a search, and in parentheses its 95th percentile
 """
 
@@ -39,8 +41,9 @@ RESERVED_TOKENS = 200
 FIRST = 10
 SETTINGS = {
     "memos": {"enabled": False},
-    "history": {"keep_messages": 2, "grow_messages": 0, "edges": "every_message"},
+    "history": {"keep_messages": 2, "grow_messages": 0},
 }
+DEFAULT_TOKENS, DEFAULT_RECALL_TOKENS = 4_000, 2_000
 LONG = 10_000
 """The messages of the chat of `--long`."""
 
@@ -50,26 +53,39 @@ _SEARCHES = 300
 
 
 class Asked(NamedTuple):
-    """What a question found: shares of 1, and the time of the search in milliseconds."""
+    """What a question found: shares of 1, and the time of the search in milliseconds.
+
+    `in_contexts` is for each of BUDGETS, `in_default` for the preset `memo`: whether all evidence is in the context.
+    """
 
     category: int
     recall: float
     ndcg: float
     recall_by_words: float
     in_contexts: Sequence[bool]
+    in_default: bool
     ms: float
 
 
 async def measure(client: httpx.AsyncClient, conversation: Conversation) -> list[Asked]:
     """Store a conversation and ask its questions. Raises httpx.HTTPStatusError."""
     chat = f"/v1/chats/{conversation.id}"
-    await _store(client, chat, conversation.appendable())
+    await _store(client, chat, conversation.appendable(), SETTINGS)
+    await _store(client, _by_default(chat), conversation.appendable(), {})
     await until_indexed(client, chat)
+    await until_indexed(client, _by_default(chat))
     return [await _ask(client, chat, conversation.id, question) for question in conversation.questions]
 
 
-async def _store(client: httpx.AsyncClient, chat: str, messages: Sequence[Mapping[str, Any]]) -> None:
-    (await client.put(chat, json={"settings": SETTINGS})).raise_for_status()
+def _by_default(chat: str) -> str:
+    """Return the path of the chat with the same messages and the default settings."""
+    return f"{chat}-default"
+
+
+async def _store(
+    client: httpx.AsyncClient, chat: str, messages: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]
+) -> None:
+    (await client.put(chat, json={"settings": settings})).raise_for_status()
     for first in range(0, len(messages), _BATCH):
         body = {"messages": messages[first : first + _BATCH]}
         (await client.post(f"{chat}/messages", json=body)).raise_for_status()
@@ -82,7 +98,7 @@ async def measure_long(client: httpx.AsyncClient, conversations: Sequence[Conver
     numbered = [{**said[at % len(said)], "id": f"m{at}"} for at in range(LONG)]
     questions = [question.text for conversation in conversations for question in conversation.questions]
     chosen = Random(1).sample(questions, _SEARCHES)
-    await _store(client, chat, numbered)
+    await _store(client, chat, numbered, SETTINGS)
     await until_indexed(client, chat)
     times = quantiles([await _time_search(client, chat, question) for question in chosen], n=20)
     return f"{LONG:,} messages: p50 {times[9]:.1f} ms, p95 {times[18]:.1f} ms"
@@ -118,7 +134,11 @@ async def _ask(client: httpx.AsyncClient, chat: str, prefix: str, question: Ques
         find_share(hits, evidence),
         rate_order(hits, evidence),
         find_share(by_words, evidence),
-        [await _is_in_context(client, chat, question.text, evidence, budget) for budget in BUDGETS],
+        [
+            await _is_in_context(client, chat, question.text, evidence, budget, budget - RESERVED_TOKENS)
+            for budget in BUDGETS
+        ],
+        await _is_in_context(client, _by_default(chat), question.text, evidence, DEFAULT_TOKENS, DEFAULT_RECALL_TOKENS),
         ms,
     )
 
@@ -134,12 +154,14 @@ def rate_order(hits: Sequence[Any], evidence: Set[str]) -> float:
     return gain / sum(1 / math.log2(at + 2) for at in range(min(FIRST, len(evidence))))
 
 
-async def _is_in_context(client: httpx.AsyncClient, chat: str, query: str, evidence: Set[str], budget: int) -> bool:
+async def _is_in_context(
+    client: httpx.AsyncClient, chat: str, query: str, evidence: Set[str], max_tokens: int, recall_tokens: int
+) -> bool:
     options: dict[str, str | int] = {
         "query": query,
         "recall": "auto",
-        "max_tokens": budget,
-        "recall_tokens": budget - RESERVED_TOKENS,
+        "max_tokens": max_tokens,
+        "recall_tokens": recall_tokens,
     }
     answer = (await client.get(f"{chat}/context", params=options)).raise_for_status().json()
     sources = {source for segment in answer["segments"] for source in segment["sources"]}
@@ -150,8 +172,8 @@ def write_table(asked: Sequence[Asked]) -> str:
     """Return the results as Markdown, by category and together."""
     rows = [(str(category), [one for one in asked if one.category == category]) for category in range(1, 5)]
     lines = [
-        "| category | questions | R@10 | nDCG@10 | words | in 2,000 | in 4,000 | ms |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
+        "| category | questions | R@10 | nDCG@10 | words | in 2,000 | in 4,000 | default | ms |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for name, of in [*rows, ("all", list(asked))]:
         times = quantiles([one.ms for one in of], n=20)
@@ -160,6 +182,7 @@ def write_table(asked: Sequence[Asked]) -> str:
             mean(one.ndcg for one in of),
             mean(one.recall_by_words for one in of),
             *(mean(one.in_contexts[at] for one in of) for at in range(len(BUDGETS))),
+            mean(one.in_default for one in of),
         ]
         figures = " | ".join(f"{100 * share:.1f}" for share in shares)
         lines.append(f"| {name} | {len(of):,} | {figures} | {times[9]:.1f} ({times[18]:.1f}) |")
