@@ -29,6 +29,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "history": {"keep_messages": 20, "grow_messages": 10, "edges": "every_message"},
         "memos": {"enabled": False},
         "consolidation": {"enabled": True, "every_turns": 5},
+        "memories": {"forget_below": 0.05},
         "recall": {"mode": "auto"},
     },
     "companion": {
@@ -44,7 +45,7 @@ PRESET_TEXTS: dict[str, str] = {
     "diary": "A rolling summary of the conversation, and a diary in the character's own voice.",
     "scenes": "Scenes with recaps and a running recap of all of them; old scenes are hidden.",
     "agent": "Facts and memories, learnt every turn and recalled when the conversation returns to them.",
-    "decay": "A short verbatim history. Important content becomes memories that fade, and that are recalled when the "
-    "conversation returns to them.",
+    "decay": "A short verbatim history. Important content becomes memories that fade: they are recalled when the "
+    "conversation returns to them, later only for a `query`, and at last they are in the archive.",
     "companion": "Memos and a diary together, and facts and memories, learnt every five turns.",
 }

@@ -5,7 +5,7 @@ The results are in the segment `recalled`, after the history. With an embedding 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from app.context.schemas import ContextQuery
 from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.kit.db import Database
 from app.kit.tokens import count_tokens
+from app.layers.documents import Fading
 from app.passages.words import find_terms, find_terms_of_messages
 from app.search.choice import Hit, choose, is_same, sort_by_age, word
 from app.search.known import Viewed
@@ -96,6 +97,8 @@ async def find_recalled(
     items = [item for one in source.contributed.values() for part in one.segments for item in part.items]
     before_seq = row["before_seq"]
     head_seq = row["head_seq"] if before_seq is None else before_seq - 1
+    fading: Fading = "ignored" if options.query else "weighs"
+    faded_at = find_hour(history, now, has_draft=options.draft is not None)
     searched = Searched(
         ref.key,
         row["line_id"],
@@ -104,6 +107,7 @@ async def find_recalled(
         name_speakers(source.characters, row["user_name"]),
         before_seq,
         ref.only_chat,
+        fading,
     )
     there = [
         *(source for item in items for source in item.sources),
@@ -111,17 +115,19 @@ async def find_recalled(
     ]
     limit_tokens = options.recall_tokens or settings.recall.tokens
     is_current = options.line is None and options.before is None and not ref.only_chat
+    tag = (list_revisions(row, list_changes()), None if options.query else faded_at)
+    viewed = Viewed(ref.key, searched.character, tag, fading)
     async with database.raw(ref.tenant) as connection:
         texts = await find(
             connection,
             searched,
             terms,
             meaning,
-            now=now,
+            now=faded_at,
             kinds_left_out=_WHOLE,
             left_out=there,
             most_tokens=limit_tokens,
-            viewed=Viewed(ref.key, searched.character, list_revisions(row, list_changes())) if is_current else None,
+            viewed=viewed if is_current else None,
         )
     hits = [hit for hit in await rank_found(texts, searched, terms) if not _is_said(hit, history)]
     if not hits and not words_alone:
@@ -145,6 +151,16 @@ async def find_recalled(
         ref.only_chat,
         words_alone,
     )
+
+
+def find_hour(history: Sequence[HistoryMessage], now: datetime, *, has_draft: bool) -> datetime:
+    """Return the time that decides how far memories have faded: the hour in which the newest message was sent.
+
+    So a context that is read twice in a turn recalls the same, and the memories that a process remembers are read
+    again once an hour at most. The time is never after `now`, and the hour of `now` for a draft and an empty history.
+    """
+    sent_at = datetime.fromisoformat(history[-1].sent_at) if history and not has_draft else now
+    return min(sent_at, now).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def _is_said(hit: Hit, history: Sequence[HistoryMessage]) -> bool:

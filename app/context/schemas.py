@@ -255,7 +255,7 @@ class RecalledOut(BaseModel):
     parts: dict[str, float] = Field(
         description="What added to the score: words of the query and similar words (`text`), its meaning "
         "(`vector`, absent if only words were compared), the messages before and after it (`neighbours`), "
-        "`importance` and `recency`."
+        "`importance` and `recency`. `fading`, if there is one, is below 0: what a memory lost because it is weak."
     )
 
 

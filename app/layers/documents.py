@@ -2,12 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from app.kit.db import DbSession
 from app.kit.planner import COMPUTED_ONCE
 from app.layers.layer import Layer
 from app.lines.line_copy import Line
+
+Fading = Literal["archives", "ignored", "weighs"]
+"""What the age of a text means for a search, if it is a text that fades: a text that has faded is not found
+(`archives`), the age means nothing (`ignored`), or the text is found while it is strong, with its present strength as
+its importance (`weighs`)."""
 
 
 class Document(NamedTuple):
@@ -55,8 +60,8 @@ async def list_documents(
         f"""
         SELECT {COLUMNS} FROM (
             SELECT d.* FROM chats c CROSS JOIN (
-                SELECT $3::text AS character, coalesce($4::timestamptz, now()) AS now, NULL::int AS before_seq
-                {COMPUTED_ONCE}
+                SELECT $3::text AS character, coalesce($4::timestamptz, now()) AS now, NULL::int AS before_seq,
+                    'archives' AS fading {COMPUTED_ONCE}
             ) AS q CROSS JOIN LATERAL ({documents}) AS d (place, {COLUMNS})
             WHERE c.chat_key = $1 AND c.line_id = $2) AS found
         ORDER BY place, first_seq, last_seq, source""",  # noqa: S608 - of constants
@@ -70,7 +75,8 @@ async def list_documents(
 def write_documents(layers: Sequence[Layer], condition: Callable[[str], str] | None = None) -> str:
     """Return the query of the texts of all layers, or "" if no layer has any.
 
-    It refers to the line's row `c` in `chats`, and to a row `q` with the columns `character`, `now` and `before_seq`.
+    It refers to the line's row `c` in `chats`, and to a row `q` with the columns `character`, `now`, `before_seq` and
+    `fading` (`Fading`).
     Its columns are the layer's index in `layers` and the fields of `Document`.
 
     Args:

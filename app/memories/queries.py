@@ -8,6 +8,7 @@ from uuid import UUID
 
 import asyncpg
 
+from app.chats.presets import PRESETS
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.liveness import (
@@ -19,7 +20,7 @@ from app.knowledge.liveness import (
     write_versions,
 )
 from app.knowledge.scopes import ScopeKey
-from app.memories.memory import Memory
+from app.memories.memory import DEFAULT_IMPORTANCE, Memory
 from app.memories.settings import MemorySettings
 
 Line = tuple[UUID, UUID]
@@ -102,14 +103,24 @@ _defaults = MemorySettings()
 
 
 def _write_setting(name: str, type_: str) -> str:
-    """Return SQL for a setting of memories on the chat's row `c`, or for its default, which no preset changes."""
-    default = getattr(_defaults, name)
+    """Return SQL for a setting of memories on the chat's row `c`, or for the value of its preset."""
+    of_presets = {preset: values.get(MemorySettings.section, {}).get(name) for preset, values in PRESETS.items()}
+    whens = "".join(f" WHEN '{preset}' THEN {value}" for preset, value in of_presets.items() if value is not None)
+    default = "NULL" if (value := getattr(_defaults, name)) is None else str(value)
+    of_preset = f"CASE c.settings ->> 'preset'{whens} ELSE {default} END" if whens else default
     stored = f"c.settings #>> '{{{MemorySettings.section},{name}}}'"
-    return f"coalesce(({stored})::{type_}, {'NULL' if default is None else default})"
+    return f"coalesce(({stored})::{type_}, {of_preset})"
 
 
 _HALF_LIFE = _write_setting("half_life_days", "float8")
 _FLOOR = _write_setting("forget_below", "float8")
+_AGE_OF_EPOCH = f"extract(epoch FROM q.now)::float8 / 86400 / {_HALF_LIFE}"
+_LEAST_ORDER_KEY_OF_ROW = f"(ln({_FLOOR}) / ln(2::float8) + {_AGE_OF_EPOCH})"
+
+# A strength of less than 2^-60 is as good as 0, and powers that are far smaller or greater are errors in PostgreSQL.
+_STRENGTH = f"least(j.importance, power(2::float8, least(0, greatest(-60, j.order_key - {_AGE_OF_EPOCH}))))"
+_FADES = "NOT (j.pinned OR j.archived IS FALSE)"
+_WEIGHED = f"CASE WHEN {_FADES} THEN {_STRENGTH} ELSE greatest(j.importance, {DEFAULT_IMPORTANCE}) END"
 
 _SEEN_BEFORE = write_is_live(chat="c.chat_key", line="c.line_id", before="q.before_seq")
 _JUDGED_OF_ROW = _write_judged(
@@ -117,22 +128,34 @@ _JUDGED_OF_ROW = _write_judged(
     of_character="v.current_name IS NULL OR v.current_name = q.character",
     half_life=_HALF_LIFE,
     most=_write_setting("max_memories", "int"),
-    floor=f"(ln({_FLOOR}) / ln(2::float8) + extract(epoch FROM q.now)::float8 / 86400 / {_HALF_LIFE})",
+    floor=_LEAST_ORDER_KEY_OF_ROW,
 )
 
 DOCUMENTS = f"""
     {_JUDGED_OF_ROW}
     SELECT 'memory:' || j.key, j.content, coalesce(t.first_seq, 0), coalesce(t.last_seq, 0), j.category,
-        j.importance::float8
+        (CASE q.fading WHEN 'weighs' THEN {_WEIGHED} ELSE j.importance END)::float8
     FROM judged j CROSS JOIN LATERAL (
         SELECT min(t.first_seq) AS first_seq, max(t.first_seq) AS last_seq FROM teachings t
         WHERE t.statement_id = j.statement_id AND t.chat_key IS NOT DISTINCT FROM c.chat_key
             AND t.line_id IS NOT DISTINCT FROM c.line_id AND NOT t.hidden
             AND (q.before_seq IS NULL OR t.first_seq < q.before_seq)
         {ONE_LOOKUP_EACH}) AS t
-    WHERE NOT j.is_archived"""  # noqa: S608
-"""The memories that the line sees and that are not in the archive. Their seqs are those of the messages of this line
-that taught them; 0 if another chat or a person did."""
+    WHERE CASE q.fading
+        WHEN 'ignored' THEN j.archived IS NOT TRUE
+        WHEN 'weighs' THEN NOT j.is_archived
+            AND ({_FADES} AND j.order_key < {_LEAST_ORDER_KEY_OF_ROW} + 1
+                AND {_STRENGTH} <= j.importance / 2) IS NOT TRUE
+        ELSE NOT j.is_archived END"""  # noqa: S608
+"""The memories that the line sees. Their seqs are those of the messages of this line that taught them; 0 if another
+chat or a person did.
+
+The column `fading` of the row `q` is one of `app.layers.documents.Fading`. With `archives`, these are the memories that
+are not in the archive. With `ignored`, those that faded are included, and only those that a person put into the archive
+are not. With `weighs`, the importance of a memory is its present strength, and memories are left out one half-life
+before they fall below `forget_below`, when their order key is greater by 1, but not in their first half-life. Memories
+that were pinned or brought back do not fade: they have the default importance at least.
+"""
 
 _AND_NEARER = f"""
     SELECT o.* FROM ({OWNERS_OF_CHAT}) AS o WHERE o.rank < $3 AND (o.current_name IS NULL OR o.current_name = $7)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from app.layers.documents import Document
+from app.layers.documents import Document, Fading
 from app.layers.recently_used import RecentlyUsed
 from app.passages.lookup import digest_text
 from app.passages.words import count_words
@@ -101,13 +101,15 @@ class Viewed(NamedTuple):
     Attributes:
         chat_key: The chat's key.
         character: The character whose prompt is made, if known.
-        tag: The revision numbers of everything that the texts depend on. If one differs, the texts may have changed.
+        tag: The revision numbers and the time that the texts depend on. If one differs, the texts may have changed.
+        fading: What the age of the texts means.
 
     """
 
     chat_key: UUID
     character: str | None
     tag: Hashable
+    fading: Fading = "archives"
 
 
 class _Remembered(NamedTuple):
@@ -116,12 +118,12 @@ class _Remembered(NamedTuple):
     texts: KnownTexts
 
 
-_remembered = RecentlyUsed[tuple[UUID, str | None], _Remembered](MAX_CHARS)
+_remembered = RecentlyUsed[tuple[UUID, str | None, Fading], _Remembered](MAX_CHARS)
 
 
 def find_remembered(viewed: Viewed, now: datetime) -> KnownTexts | None:
     """Return the remembered texts; None if there are none, or if they may be out of date."""
-    found = _remembered.find((viewed.chat_key, viewed.character))
+    found = _remembered.find((viewed.chat_key, viewed.character, viewed.fading))
     if found is None or found.tag != viewed.tag or abs(now - found.read_at) > MAX_AGE:
         return None
     return found.texts
@@ -131,5 +133,5 @@ def remember_texts(viewed: Viewed, rows: Iterable[Mapping[str, Any]], now: datet
     """Remember the texts of rows with the columns of `Document`, and return them."""
     known = KnownTexts.of(Document(*(row[name] for name in Document._fields)) for row in rows)
     size = sum(len(one.text) for one in known.texts) + 1
-    _remembered.keep((viewed.chat_key, viewed.character), _Remembered(viewed.tag, now, known), size)
+    _remembered.keep((viewed.chat_key, viewed.character, viewed.fading), _Remembered(viewed.tag, now, known), size)
     return known

@@ -66,7 +66,7 @@ _SIMILARITY = """coalesce(texts.similarity, own.similarity) AS similarity,
 _TEXT_SIMILARITIES = """
     UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, near.similarity,
         NULL, NULL, total.texts, total.is_cut, near.digest
-    FROM total CROSS JOIN ({near}) AS near WHERE $15::boolean"""
+    FROM total CROSS JOIN ({near}) AS near WHERE $16::boolean"""
 
 
 class Places(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.kit.db import Connection
+from app.layers.documents import Fading
 from app.messages.range_reads import list_message_ids as list_message_ids
 from app.messages.range_reads import list_newest_of_ranges
 from app.search.statements import MAX_MESSAGE_TOKENS
@@ -26,6 +27,7 @@ class Question(NamedTuple):
         left_out: Sources that are not searched.
         most_tokens: Messages with more tokens are not searched.
         kinds_listed: The kinds of sources of which all texts are returned, whether or not they match.
+        fading: What the age of memories means.
         with_similarities: Whether the cosines of the layers' texts are returned, too (`Texts.similarities`).
 
     """
@@ -41,6 +43,7 @@ class Question(NamedTuple):
     left_out: Sequence[str] = ()
     most_tokens: int = MAX_MESSAGE_TOKENS
     kinds_listed: Sequence[str] = ()
+    fading: Fading = "archives"
     with_similarities: bool = False
 
 
@@ -120,6 +123,7 @@ async def list_candidates(
         question.most_tokens,
         question.keys,
         question.kinds_listed,
+        question.fading,
     )
     return await _search(connection, statement, given, (*meaning, question.with_similarities) if meaning else ())
 

@@ -5,7 +5,7 @@ semantics). If vectors were compared, a text scores half by its words and half b
 to a term (trigrams, as in `pg_trgm`) counts in part, so that typos and inflected forms are found. A message gains from
 the message next to it: an answer often has no word of its question. Importance and recency only decide between texts
 that answer about equally well. If a score were multiplied by them, new texts would come before texts that answer the
-query.
+query. In recall without a query, scores of memories are multiplied by their strength (`Candidate.weight`).
 """
 
 import itertools
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from app.memories.memory import DEFAULT_IMPORTANCE
 from app.passages.words import count_words, list_words, stem_likely
 
 LEAST_SIMILARITY = 0.45
@@ -24,6 +25,10 @@ LEAST_SIMILARITY = 0.45
 IMPORTANCE_BONUS = 0.05
 RECENCY_BONUS = 0.03
 """How much importance and recency each add to a score at most. The words of the query add at most 1."""
+
+FULL_STRENGTH = DEFAULT_IMPORTANCE
+"""A memory of this strength or more is not weighed down in recall. So a new memory with the default importance competes
+with messages by its words and its meaning alone."""
 
 NEIGHBOUR_SHARE = 0.25
 """A message gets this share of the parts `text` and `vector` of its better neighbour, the message before or after."""
@@ -48,6 +53,7 @@ class Candidate:
         recency: From 0 to 1; 1 is the newest message of its line.
         spoken_in: The id of the line if the text is a message, with `last_seq` as its seq there; None for other texts.
         similarity: The cosine of its vector and that of the query; None if it has none.
+        weight: The factor of its score, from 0 to 1: less than 1 for a text that has faded, if that counts.
 
     """
 
@@ -58,6 +64,7 @@ class Candidate:
     recency: float = 0.0
     spoken_in: Hashable | None = None
     similarity: float | None = None
+    weight: float = 1.0
 
 
 class Scored(NamedTuple):
@@ -71,6 +78,7 @@ class Scored(NamedTuple):
         neighbours: What the better one of its neighbours adds.
         importance: What its importance adds.
         recency: What its recency adds.
+        fading: What it loses because it has faded: 0, or a negative number.
 
     """
 
@@ -81,13 +89,15 @@ class Scored(NamedTuple):
     neighbours: float
     importance: float
     recency: float
+    fading: float = 0.0
 
     @property
     def parts(self) -> dict[str, float]:
-        """The parts of the score by name; without `vector` if no vectors were compared."""
+        """The parts of the score by name; without `vector` if no vectors were compared, and `fading` if it is 0."""
         meaning = {} if self.vector is None else {"vector": self.vector}
         bonuses = {"neighbours": self.neighbours, "importance": self.importance, "recency": self.recency}
-        return {"text": self.text, **meaning, **bonuses}
+        faded = {"fading": self.fading} if self.fading else {}
+        return {"text": self.text, **meaning, **bonuses, **faded}
 
 
 def rank(
@@ -147,6 +157,11 @@ def rank(
     ]
     scored.sort(key=lambda pair: (-pair[0].score, -pair[1].last_seq, pair[1].source))
     return [one for one, _ in scored]
+
+
+def weigh_strength(strength: float) -> float:
+    """Return the weight of a memory with this strength in recall: 1 from FULL_STRENGTH on, less for a weaker one."""
+    return min(1.0, strength / FULL_STRENGTH)
 
 
 def find_similarities(found: Iterable[tuple[str, float | None]]) -> dict[str, float]:
@@ -268,5 +283,6 @@ def _add_bonuses(
     neighbours = NEIGHBOUR_SHARE * (before if before > after else after)
     importance = IMPORTANCE_BONUS * (one.importance or 0.0)
     recency = RECENCY_BONUS * (one.recency if one.recency < 1.0 else 1.0)
-    score = text + (vector or 0.0) + neighbours + importance + recency
-    return Scored(one.source, score, text, vector, neighbours, importance, recency)
+    whole = text + (vector or 0.0) + neighbours + importance + recency
+    fading = (one.weight - 1.0) * whole
+    return Scored(one.source, whole + fading, text, vector, neighbours, importance, recency, fading)

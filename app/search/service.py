@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -10,7 +11,7 @@ from uuid import UUID
 from app.chats.characters import word_spoken
 from app.embeddings.scale import scale_similarity
 from app.kit.db import Connection
-from app.layers.documents import Document
+from app.layers.documents import Document, Fading
 from app.layers.layer import Layer
 from app.passages.keys import list_wanted
 from app.passages.words import list_patterns
@@ -18,7 +19,7 @@ from app.search.choice import Hit
 from app.search.known import MAX_LIKELY, KnownTexts, Viewed, find_remembered, remember_texts
 from app.search.likely import MAX_NEAR_TEXTS
 from app.search.queries import QueryVector, Question, Texts, list_candidates
-from app.search.ranking import Candidate, Scored, find_similarities, rank
+from app.search.ranking import Candidate, Scored, find_similarities, rank, weigh_strength
 from app.search.statements import MAX_MESSAGE_TOKENS, Statements, write_search
 
 MOST_CHARS_INLINE = 8_000
@@ -40,6 +41,7 @@ class Searched(NamedTuple):
         speakers: By role, the name that a message gets if it has none of its own.
         before_seq: Only what was known before this message is found; None finds all.
         only_chat: Whether only what the chat itself knows is found, and nothing of wider scopes.
+        fading: What the age of memories means.
 
     """
 
@@ -50,6 +52,7 @@ class Searched(NamedTuple):
     speakers: Mapping[str, str]
     before_seq: int | None = None
     only_chat: bool = False
+    fading: Fading = "archives"
 
     def place(self, seq: int) -> float:
         """Return where a message is on the line, from 0 to 1 for the newest one."""
@@ -130,6 +133,7 @@ async def find(
         left_out,
         min(most_tokens, MAX_MESSAGE_TOKENS),
         _kinds_remembered if viewed is not None and known is None else (),
+        line.fading,
         viewed is not None,
     )
     used = statements_in_use(with_vectors=meaning is not None)
@@ -184,6 +188,11 @@ def _rank(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
         Candidate(one.source, one.text, one.importance, one.last_seq, line.place(one.last_seq), similarity=similarity)
         for one, similarity in found.known
     ]
+    if line.fading == "weighs":
+        candidates = [
+            replace(one, weight=weigh_strength(one.importance or 0.0)) if _fades(one.source) else one
+            for one in candidates
+        ]
     ranked = rank(terms, candidates, total=found.texts.total, lowest=found.texts.lowest)
     documents = {one.source: one for one, _ in found.known} | {
         source: Document(source, text, row["first_seq"], row["last_seq"], row["category"])
@@ -192,6 +201,10 @@ def _rank(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
     cosines = {one.source: one.similarity for one in candidates}
     unrelated = found.texts.unrelated
     return [_hit(documents[one.source], one, _scale(cosines[one.source], unrelated)) for one in ranked]
+
+
+def _fades(source: str) -> bool:
+    return source.partition(":")[0] in _kinds_remembered
 
 
 def _scale(cosine: float | None, unrelated: float | None) -> float | None:

@@ -64,7 +64,8 @@ _LOWERED = """' ' || CASE
 _TEXTS = f"""
     SELECT row_number() OVER () AS number, d.*, c.chat_key, c.message_count, {{lowered}} AS lowered
     FROM chats c CROSS JOIN (
-        SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq {COMPUTED_ONCE}) AS q
+        SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq, $12::text AS fading
+        {COMPUTED_ONCE}) AS q
     CROSS JOIN LATERAL ({{texts}}) AS d ({{columns}}, role, name, digest, likelihood, similarity)
     WHERE c.chat_key = $1 AND c.line_id = $2 AND (q.before_seq IS NULL OR d.last_seq < q.before_seq)
         AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND (d.source <> ALL ($7::text[]) OR {{is_listed}})"""  # noqa: S608
@@ -80,7 +81,8 @@ _EVERYWHERE = """
             d.*, NULL::text AS role, NULL::text AS name, {digest} AS digest, NULL::float8 AS likelihood
         FROM chats c
         CROSS JOIN LATERAL (
-            SELECT p.value ->> 'name' AS character, $2::timestamptz AS now, NULL::int AS before_seq
+            SELECT p.value ->> 'name' AS character, $2::timestamptz AS now, NULL::int AS before_seq,
+                'ignored' AS fading
             FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{{}}]' ELSE c.characters END) AS p
             WHERE $3::text IS NULL OR p.value ->> 'name' = $3
         ) AS q
@@ -155,7 +157,7 @@ def _is_looked_up(kinds: str) -> str:
 
 
 def _write_recall(documents: str, *, with_vectors: bool) -> str:
-    places = Places(8, 10, 12, with_vectors)
+    places = Places(8, 10, 13, with_vectors)
     is_listed = IS_LISTED.format(text="of_layers")
     similarity, near = write_near("of_layers", "c.chat_key", f"NOT {is_listed}", places)
     of_layers = f"""

@@ -38,7 +38,21 @@ async def explain(connection: Connection, tenant: str, term: str, name: str) -> 
     row = await connection.fetchrow("SELECT line_id, now() AS now FROM chats WHERE chat_key = $1", key)
     assert row is not None
     patterns, keys = list_patterns([term]), list_wanted([term])
-    given: tuple[Any, ...] = (key, row["line_id"], None, row["now"], None, [], [], patterns, 2_000, keys, [], False)
+    given: tuple[Any, ...] = (
+        key,
+        row["line_id"],
+        None,
+        row["now"],
+        None,
+        [],
+        [],
+        patterns,
+        2_000,
+        keys,
+        [],
+        "weighs",
+        False,
+    )
     if name == "of_chat":
         given = (key, row["now"], *[None] * 6, patterns, row["line_id"], keys, False)
     return await explain_prepared(connection, getattr(statements_in_use(), name), given)
@@ -130,7 +144,7 @@ async def test_a_word_of_all_messages_reads_few(
     assert MOST_IN_INDEX <= count_read(plan, "messages") <= MOST_IN_INDEX + 64 + plan["Actual Rows"]
 
 
-@pytest.mark.parametrize(("name", "parameters"), [("recall", 15), ("of_chat", 14), ("of_user", 13)])
+@pytest.mark.parametrize(("name", "parameters"), [("recall", 16), ("of_chat", 14), ("of_user", 13)])
 async def test_the_vector_of_a_query_is_parsed_once(database: Database, name: str, parameters: int) -> None:
     statement = getattr(statements_in_use(with_vectors=True), name)
     given = ", ".join(["NULL"] * parameters)

@@ -17,6 +17,7 @@ from app.search.ranking import (
     find_similarities,
     rank,
     similarity,
+    weigh_strength,
 )
 
 WORDS = ["key", "lamp", "lantern", "lanterns", "lantren", "brother", "brothers", "sea", "日本", "語の"]
@@ -143,6 +144,15 @@ def test_forms_of_a_word_are_one_by_their_stem() -> None:
     texts = [Candidate("a", "she ran and ran"), Candidate("b", "they run")]
     ranked = rank(["runs"], texts, total=100, stem=lambda word: word.removesuffix("s"))
     assert [one.source for one in ranked] == ["b"]
+
+
+def test_a_weak_memory_loses_a_part_of_its_whole_score() -> None:
+    strong, weak = Candidate("strong", "the ferry", 0.5), Candidate("weak", "the ferry", 0.5, weight=0.25)
+    first, second = rank(["ferry"], [weak, strong], total=100)
+    assert (first.source, second.source) == ("strong", "weak")
+    assert second.score == pytest.approx(first.score / 4)
+    assert second.parts == {**first.parts, "fading": pytest.approx(-0.75 * first.score)}
+    assert [weigh_strength(one) for one in (0.0, 0.25, 0.5, 1.0)] == [0.0, 0.5, 1.0, 1.0]
 
 
 def test_importance_and_recency_decide_only_between_equals() -> None:

@@ -96,6 +96,7 @@ async def explain(connection: Connection, tenant: str, name: str) -> Json:
             2_000,
             keys,
             [],
+            "weighs",
             False,
             *vector,
             True,
