@@ -12,10 +12,23 @@ from app.knowledge.errors import UserNotFound
 from app.knowledge.scopes import ScopeKey
 
 UserId = Annotated[
-    PathText, Path(min_length=1, max_length=200, description="The user's id, chosen by the caller.", examples=["mira"])
+    PathText,
+    Path(
+        min_length=1,
+        max_length=200,
+        description="The user's id, chosen by the caller. After a slash in it, this path accepts no part `characters`, "
+        "and no `facts`, `blocks` or `memories` at its end.",
+        examples=["mira"],
+    ),
 ]
 CharacterName = Annotated[
-    PathText, Path(min_length=1, max_length=200, description="The character's name.", examples=["Kai"])
+    PathText,
+    Path(
+        min_length=1,
+        max_length=200,
+        description="The character's name. The parts after a slash in it are limited like those of the user's id.",
+        examples=["Kai"],
+    ),
 ]
 OfCharacter = Annotated[
     Name | None,
@@ -26,14 +39,19 @@ OfCharacter = Annotated[
 ]
 
 
+_KINDS = ("facts", "blocks", "memories")
+"""The part of a path that follows the scope."""
+
+
 class _OwnerConvertor(PathConvertor):
     """Matches a user's id or a character's name, which may contain slashes, in the paths of scopes.
 
-    The block `facts` of `mira` is at `/v1/users/mira/blocks/facts`, so this path must not mean the facts of a user
-    `mira/blocks`.
+    Each path has one meaning. `/v1/users/mira/facts/facts` is the fact `facts` of `mira`, so it must not mean the facts
+    of a user `mira/facts`. So after its first slash, an id or a name that is matched does not end with a part that is
+    the name of a kind of knowledge, and has no part `characters`.
     """
 
-    regex = ".*(?<!/blocks)"
+    regex = f"[^/]*|[^/]*(?:/(?!characters/)[^/]*)*/(?!(?:characters|{'|'.join(_KINDS)})/)[^/]*"
 
 
 register_url_convertor("owner", _OwnerConvertor())
