@@ -12,12 +12,13 @@ from uuid import UUID
 from app.blocks import queries
 from app.blocks.bullets import LABEL
 from app.blocks.errors import BlockNotFound, BlockTooLong, PatternNotFound
-from app.blocks.fold import LABELS, MAX_CHARS, Applied, Block, Changed, apply, begin, change, fold, order
+from app.blocks.fold import LABELS, MAX_CHARS, Applied, Block, Changed, apply, change, fold, list_with_memories, order
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.events import LayerChanged
 from app.kit.db import DbSession, defer
 from app.knowledge import reading
 from app.knowledge.important import choose_important
+from app.knowledge.known import Known
 from app.knowledge.reading import Value, Viewpoint, view_chat
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Said, lock_scope, set_by_person
@@ -26,8 +27,8 @@ NAME = "blocks"
 KIND = "block"
 
 MAX_OPERATIONS = 50
-"""After so many operations of a scope without a `replace`, the next one must write the whole text, so that reads stay
-fast."""
+"""The maximum number of operations of a scope that build its text, so that reads stay fast. The next one must write the
+whole text."""
 
 
 class Edit(NamedTuple):
@@ -72,22 +73,21 @@ async def get_block(db_session: DbSession, view: Viewpoint, label: str) -> Block
 async def list_texts(db_session: DbSession, view: Viewpoint, label: str) -> tuple[list[Value], Mapping[UUID, Applied]]:
     """Return the operations on a block in each scope of the view, newest first, and their outcomes by their ids.
 
-    The outcome of an operation is computed from the present texts of the wider scopes. For the block `facts`, an
-    operation that writes the important memories that fit is listed too, at the time of the newest of them, even if a
-    `replace` hides their text. Raises BlockNotFound.
+    The outcome of an operation is computed from the present texts of the wider scopes. For the block `facts`, the
+    operations that write the important memories that fit are listed too (`list_with_memories`), each at the time of the
+    newest of its memories. Raises BlockNotFound.
     """
     check_label(label)
     values = await reading.list_values(db_session, view, KIND, label)
-    steps = sorted((one.known for one in values), key=order)
+    steps: Sequence[Known] = sorted((one.known for one in values), key=order)
+    made: Sequence[Known] = ()
     if label == LABEL:
         important = choose_important(await queries.list_important(db_session, view), view.character)
-        made, _ = begin(steps, important)
-        if made is not None:
-            steps = [made, *steps]
-            values = sorted([*values, Value(made, None)], key=_age, reverse=True)
+        steps, made = list_with_memories(steps, important)
+        values = sorted([*values, *(Value(one, None) for one in made)], key=_age, reverse=True)
     if not values:
         raise BlockNotFound(f"Nothing was written into the block {label!r} yet.")
-    return values, {one.step.statement_id: one for one in apply(steps)}
+    return values, {one.step.statement_id: one for one in apply(steps, made)}
 
 
 async def write_in_chat(db_session: DbSession, ref: ChatRef, label: str, text: str, *, now: datetime) -> bool:
@@ -175,8 +175,9 @@ async def _delete(db_session: DbSession, scope: ScopeKey, label: str, *, now: da
 
 
 def _is_written(log: Sequence[Applied], text: str) -> bool:
-    """Return whether a person wrote the last operation, the text is `text`, and it contains nothing of wider scopes."""
-    return log[0].step.operation == "replace" and log[-1].text == text and log[-1].step.origin == "person"
+    """Return whether a person wrote the first operation as a whole text and the last one, and the text is `text`."""
+    first, last = log[0].step, log[-1].step
+    return first.operation == "replace" and first.origin == last.origin == "person" and log[-1].text == text
 
 
 def _age(value: Value) -> tuple[int, UUID]:
@@ -198,5 +199,10 @@ async def _edit(db_session: DbSession, view: Viewpoint, edit: Edit, *, now: date
         )
     edited = held is not None and _changes_others(held)
     if held is not None and held.count_of(view.scope.rank) >= MAX_OPERATIONS:
-        edit = Edit(edit.label, "replace", changed.text)
+        if edit.label == LABEL and not held.is_written_by_person:
+            # As a person's `replace`, the whole text would keep later memories away, which that person did not ask for.
+            whole = say(Edit(edit.label, "replace", held.text))
+            await set_by_person(db_session, view.scope, whole, edited=False, now=now, origin="extractive")
+        else:
+            edit = Edit(edit.label, "replace", changed.text)
     await set_by_person(db_session, view.scope, say(edit), edited=edited, now=now)

@@ -1,6 +1,6 @@
-"""The text with which the block `facts` begins: the most important memories, one line each. Pure.
+"""The lines of the block `facts` that are made from memories: the most important ones, one line each. Pure.
 
-The block begins with it until someone writes the whole block.
+The block begins with them, or they follow the whole text that a tool wrote. A whole text of a person has none.
 """
 
 from collections.abc import Sequence
@@ -41,10 +41,11 @@ def word(memories: Sequence[Important]) -> str:
     return "\n".join([_bullet(one) for one in sort_by_age(memories)])
 
 
-def make_operation(memories: Sequence[Important]) -> Known:
-    """Return the operation that begins the block with the text of some memories, at least one. It is not stored.
+def make_operation(memories: Sequence[Important], operation: str) -> Known:
+    """Return the operation that writes the text of some memories, at least one, into the block. It is not stored.
 
-    Its scope is the nearest scope of any of these memories. Its id and its time are those of the newest memory.
+    `operation` is `replace` if the block begins with the text, and `append` if the text follows another one. Its scope
+    is the nearest scope of any of these memories. Its id and its time are those of the newest memory.
     """
     nearest = min(memories, key=lambda one: one.rank)
     newest = sort_by_age(memories)[-1]
@@ -58,7 +59,7 @@ def make_operation(memories: Sequence[Important]) -> Known:
         "extractive",
         False,
         newest.learnt_us,
-        "replace",
+        operation,
     )
 
 

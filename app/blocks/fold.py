@@ -4,7 +4,7 @@ An operation is a `Known`: a stored statement with the rank of its scope. A lowe
 character, user, tenant.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from app.blocks.bullets import LABEL, choose, make_operation
@@ -66,8 +66,8 @@ class Block(NamedTuple):
         text: Its text.
         log: The operations that build the text, from the one that begins it: those of wider scopes first, and in each
             scope the oldest first.
-        memories: The ids of the memories that the text begins with, the oldest first. If there are any, the first
-            operation of the log writes them; it is not stored.
+        memories: The ids of the memories that the text contains lines of, the oldest first.
+        made: The operation of the log that writes these lines, which is not stored; None if there are none.
 
     """
 
@@ -75,21 +75,28 @@ class Block(NamedTuple):
     text: str
     log: Sequence[Applied]
     memories: Sequence[str] = ()
+    made: Known | None = None
 
     @property
     def deciding(self) -> Known:
-        """The newest operation of the nearest scope."""
-        return self.log[-1].step
+        """The newest stored operation of the nearest scope; the one that writes memories if none is stored."""
+        return (self.written or self.log)[-1].step
 
     @property
     def written(self) -> Sequence[Applied]:
         """The operations that are stored."""
-        return self.log[1:] if self.memories else self.log
+        return [one for one in self.log if one.step is not self.made]
 
     @property
     def newest(self) -> Known:
-        """The last operation that applied; the last one if none did."""
-        return next((one.step for one in reversed(self.log) if one.is_applied), self.deciding)
+        """The last stored operation that applied, else the one that writes memories; the last one if none applied."""
+        applied = [one.step for one in (*reversed(self.written), *self.log) if one.is_applied]
+        return applied[0] if applied else self.deciding
+
+    @property
+    def is_written_by_person(self) -> bool:
+        """Whether the text begins with a whole text that a person wrote."""
+        return _is_of_person(_find_base([one.step for one in self.log]))
 
     @property
     def edited(self) -> bool:
@@ -114,23 +121,21 @@ def change(text: str, operation: str | None, content: str, pattern: str | None) 
     return Changed(after, "too_long" if len(after) > MAX_CHARS else None)
 
 
-def apply(steps: Iterable[Known], text: str = "") -> list[Applied]:
+def apply(steps: Iterable[Known], made: Collection[Known] = ()) -> list[Applied]:
     """Return the outcomes of operations, one after the other. One that does not apply leaves the text as it is.
 
     A deletion restores the text from before the first operation of its scope: the text of the wider scopes and of the
-    memories that begin the block.
+    memories. `made` are the operations that write memories; they belong to no scope.
     """
-    log = []
-    rank, base = None, text
+    log: list[Applied] = []
+    rank, base, text = None, "", ""
     for step in steps:
-        if step.rank != rank:
+        if step.rank != rank and step not in made:
             rank, base = step.rank, text
         written = change(text, step.operation, step.content or "", step.pattern)
         changed = Changed(base) if is_deletion(step) else written
         text = text if changed.fault else changed.text
         log.append(Applied(step, text, changed.fault))
-        if step.origin == "extractive":
-            rank = None  # a deletion keeps the text from memories: it belongs to no scope
     return log
 
 
@@ -151,19 +156,73 @@ def drop_deleted(known: Iterable[Known]) -> list[Known]:
     return kept
 
 
-def begin(steps: Sequence[Known], memories: Sequence[Important]) -> tuple[Known | None, Sequence[Important]]:
-    """Return the operation with which memories begin a block, and the memories in it; None if no memory fits.
+def choose_base(steps: Iterable[Known]) -> list[Known]:
+    """Return the operations from the last `replace` on; all if there is none. `steps` are in the order of `order`."""
+    kept: list[Known] = []
+    for step in steps:
+        if step.operation == "replace":
+            kept.clear()
+        kept.append(step)
+    return kept
 
-    `steps` are the operations that follow it, and `memories` has the most important first. The operations have
-    precedence: the least important memories are left out until no operation makes the text too long.
+
+def begin(steps: Sequence[Known], memories: Sequence[Important]) -> tuple[Known | None, Sequence[Important]]:
+    """Return the operation that writes memories into a block, and the memories in it; None if there are none.
+
+    `steps` are the operations on the block (`choose_base`), and `memories` has the most important first. A block that
+    begins with the whole text of a person has no memories. If a tool wrote the whole text, those that were stored after
+    it follow it, because the tool has seen the others. Otherwise the block begins with the memories.
+    """
+    base = _find_base(steps)
+    if _is_of_person(base):
+        return None, ()
+    later = [one for one in memories if base is None or one.statement_id > base.statement_id]
+    return _fit(steps, 0 if base is None else 1, later)
+
+
+def list_with_memories(
+    steps: Sequence[Known], memories: Sequence[Important]
+) -> tuple[Sequence[Known], Sequence[Known]]:
+    """Return all operations on the block `facts` and those that write memories, in order, and the latter alone.
+
+    `steps` include the operations that have no effect any more. The block begins with the memories, even if the whole
+    text of a person hides them. If a tool wrote the whole text, the memories that were stored after it follow it.
+    """
+    present = choose_base(drop_deleted(steps))
+    base = _find_base(present)
+    made, later = begin(present, memories) if base else (None, ())
+    found = [*steps]
+    if base is not None and made is not None:
+        found.insert(found.index(base) + 1, made)
+    keys = {one.key for one in later}
+    first, _ = _fit(found, 0, [one for one in memories if one.key not in keys])
+    added = [one for one in (first, made) if one is not None]
+    return ([first, *found] if first else found), added
+
+
+def _fit(steps: Sequence[Known], at: int, memories: Sequence[Important]) -> tuple[Known | None, Sequence[Important]]:
+    """Return the operation that writes memories before the operation at an index, and the memories in it, or None.
+
+    The operations have precedence: the least important memories are left out until no operation makes the text too
+    long.
     """
     chosen = choose(memories)
     while chosen:
-        made = make_operation(chosen)
-        if all(one.fault != "too_long" for one in apply(steps, made.content or "")):
+        made = make_operation(chosen, "append" if at else "replace")
+        if all(one.fault != "too_long" for one in apply([*steps[:at], made, *steps[at:]], (made,))):
             return made, chosen
         chosen = chosen[:-1]
     return None, ()
+
+
+def _find_base(steps: Sequence[Known]) -> Known | None:
+    """Return the stored `replace` that a block begins with, or None."""
+    base = steps[0] if steps else None
+    return base if base is not None and base.operation == "replace" else None
+
+
+def _is_of_person(base: Known | None) -> bool:
+    return base is not None and base.origin == "person"
 
 
 def fold(known: Iterable[Known], character: str | None, important: Iterable[Important] = ()) -> Mapping[str, Block]:
@@ -174,28 +233,26 @@ def fold(known: Iterable[Known], character: str | None, important: Iterable[Impo
     the other operations build on these texts. Operations in the scope `character` count only if they are about
     `character`; None is no character.
 
-    The block `facts` begins with the important memories that count, unless it has a `replace`.
+    The block `facts` contains the important memories that count, as `begin` chooses them.
     """
     of_label: dict[str, list[Known]] = {}
     for step in drop_deleted(known):
         if step.character in (None, character):
-            log = of_label.setdefault(step.key, [])
-            if step.operation == "replace":
-                log.clear()
-            log.append(step)
-    memories: Sequence[Important] = ()
+            of_label.setdefault(step.key, []).append(step)
+    of_label = {label: choose_base(steps) for label, steps in of_label.items()}
     facts = of_label.get(LABEL, [])
-    if not facts or facts[0].operation != "replace":
-        made, memories = begin(facts, choose_important(important, character))
-        if made is not None:
-            of_label[LABEL] = [made, *facts]
-    ids = {LABEL: [one.key for one in sort_by_age(memories)]}
-    found = {label: apply(log) for label, log in of_label.items()}
-    return {
-        label: Block(label, found[label][-1].text, found[label], ids.get(label, ()))
-        for label in LABELS
-        if label in found
-    }
+    made, memories = begin(facts, choose_important(important, character))
+    if made is not None:
+        at = 1 if made.operation == "append" else 0
+        of_label[LABEL] = [*facts[:at], made, *facts[at:]]
+    return {label: _block(label, of_label[label], made, memories) for label in LABELS if label in of_label}
+
+
+def _block(label: str, steps: Sequence[Known], made: Known | None, memories: Sequence[Important]) -> Block:
+    if label != LABEL:
+        made, memories = None, ()
+    log = apply(steps, (made,) if made else ())
+    return Block(label, log[-1].text, log, [one.key for one in sort_by_age(memories)], made)
 
 
 def order(step: Known) -> tuple[Any, ...]:

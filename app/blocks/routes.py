@@ -43,8 +43,9 @@ async def list_blocks(
     with the character, the user, the tenant. An edit in a near scope builds on the text of the wider ones. A block into
     which nothing was written is left out.
 
-    Until a person or a tool replaces the whole text of the block `facts`, it begins with the most important memories,
-    those of importance 0.7 or more. It is listed even if it contains nothing else.
+    The block `facts` begins with the most important memories, those of importance 0.7 or more. It is listed even if it
+    contains nothing else. After a tool has replaced the whole text, it contains the important memories that are learnt
+    later; after a person has replaced it, none.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)
@@ -89,8 +90,8 @@ async def write_block(ref: WritingChat, label: Label, body: BlockIn, db_session:
 async def delete_block(ref: WritingChat, label: Label, db_session: Db, clock: Now) -> None:
     """Take back everything that was written into a core block of the chat itself, by people and by tools.
 
-    The block then has the text of wider scopes again. `facts` begins with the most important memories again, unless a
-    wider scope has written the whole block. The former texts stay in the block's history. If nothing was written into
+    The block then has the text of wider scopes again. `facts` begins with the most important memories again, unless it
+    was written as a whole in a wider scope. The former texts stay in the block's history. If nothing was written into
     the block of the chat itself, the status is 404.
     """
     await book.delete_in_chat(db_session, ref, label, now=clock())

@@ -87,7 +87,8 @@ class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
     If there are important memories, one item of the block `facts` is a `replace` with the origin `extractive`, at the
-    time of the newest of them. This item is made for each answer and not stored, so it shows the memories of now.
+    time of the newest of them. If a tool has replaced the whole text, the memories that were learnt later are an
+    `append` of their own. These items are made for each answer and not stored, so they show the memories of now.
     """
 
     id: UUID = Field(description="The id of the operation.")

@@ -20,8 +20,8 @@ class BlockSettings(LayerSettings, PlacementSettings):
     from_memories: bool = Field(
         True,
         description="Whether the block `facts` contains the most important memories, those of importance 0.7 or more, "
-        "until a person or a character writes the whole block, and again after a person deletes it. It contains none "
-        "if `enabled` is false.",
+        "unless a person wrote the whole block and did not delete it. After a character wrote the whole block, only "
+        "later memories are added. It contains none if `enabled` is false.",
     )
     budget: Budget | None = Field(
         Budget(type="percent", value=10),

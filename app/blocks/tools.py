@@ -95,8 +95,8 @@ def _refuse(edit: Edit, held: Block | None, scope: ScopeKey) -> str | None:
         )
     if held is not None and edit.operation != "replace" and held.count_of(scope.rank) >= MAX_OPERATIONS:
         return (
-            f"The block {edit.label!r} was edited {MAX_OPERATIONS} times since it was last written as a whole, so "
-            f"nothing has changed. {rewrite}, with this change in it."
+            f"The block {edit.label!r} consists of {MAX_OPERATIONS} edits, the maximum, so nothing has changed. "
+            f"{rewrite}, with this change in it."
         )
     return None
 

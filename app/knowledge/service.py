@@ -74,15 +74,23 @@ class Source(NamedTuple):
 
 
 async def set_by_person(
-    db_session: DbSession, scope: ScopeKey, said: Said, *, edited: bool, now: datetime, bounded: bool = True
+    db_session: DbSession,
+    scope: ScopeKey,
+    said: Said,
+    *,
+    edited: bool,
+    now: datetime,
+    bounded: bool = True,
+    origin: str = "person",
 ) -> None:
     """Insert what a person sets. If the scope is a chat, the caller has locked it.
 
-    With `bounded`, raises TooManyKeys if the scope has the maximum number of keys.
+    `origin` is `extractive` if the service compiled the text for what the person does. With `bounded`, raises
+    TooManyKeys if the scope has the maximum number of keys.
     """
     if bounded:
         await _check_room(db_session, scope, said)
-    await queries.insert_newest(db_session, _statement(scope, uuid7(), said, "person", now, is_set=True, edited=edited))
+    await queries.insert_newest(db_session, _statement(scope, uuid7(), said, origin, now, is_set=True, edited=edited))
     _raise(db_session, scope.tenant, _wide(scope))
 
 

@@ -114,6 +114,7 @@ async def test_after_many_edits_a_tool_writes_the_whole(api: httpx.AsyncClient, 
     answer = await update(api, "append", "Line 50.")
     assert "nothing has changed" in answer
     assert "`replace`" in answer
+    assert "consists of 50 edits" in answer
     clock.step(1)
     await update(api, "replace", "Lines.")
     await update(api, "append", "Line 51.")

@@ -97,3 +97,38 @@ def test_what_was_written_is_not_lost_when_it_grows() -> None:
     assert len(block.text) <= MAX_CHARS
     gone = fold([step(1, "append", "y" * MAX_CHARS)], None, found)["facts"]
     assert (gone.text, gone.memories) == ("y" * MAX_CHARS, [])
+
+
+def by(origin: str, number: int, operation: str, content: str, *, rank: int = 0) -> Known:
+    return step(number, operation, content)._replace(origin=origin, rank=rank)
+
+
+def test_after_a_tool_wrote_the_whole_later_ones_follow() -> None:
+    written = by("tool", 1, "replace", "Tomas rows.")
+    old, new = important(1, "He is old.", 1.0, 9), important(101 + 1, "Mira sails.", 0.7, 3)
+    block = fold([written, by("tool", 2, "append", "It rains.")], None, [old, new])["facts"]
+    assert (block.text, block.memories) == ("Tomas rows.\n- Mira sails.\nIt rains.", ["m102"])
+    assert (block.deciding.content, block.newest.content, block.count_of(0)) == ("It rains.", "It rains.", 2)
+    alone = fold([written], None, [new._replace(rank=2)])["facts"]
+    assert (alone.text, alone.deciding, alone.newest) == ("Tomas rows.\n- Mira sails.", written, written)
+    assert fold([written], None, [old])["facts"].text == "Tomas rows."
+
+
+def test_a_whole_text_of_a_person_has_none() -> None:
+    new = important(199, "Mira sails.")
+    person, tool = by("person", 1, "replace", "Mine."), by("tool", 2, "append", "It rains.")
+    assert fold([person, tool], None, [new])["facts"].text == "Mine.\nIt rains."
+    wide = by("tool", 3, "replace", "Wide.", rank=2)
+    assert fold([wide, person], None, [new])["facts"].text == "Mine."
+    assert (
+        fold([by("person", 3, "replace", "Wide.", rank=2), by("tool", 2, "replace", "Near.")], None, [new])[
+            "facts"
+        ].text
+        == "Near.\n- Mira sails."
+    )
+
+
+def test_later_memories_give_way_to_a_tools_text() -> None:
+    written = by("tool", 1, "replace", "x" * 1_990)
+    block = fold([written], None, [important(102, "Mira sails."), important(103, "Rain.", 0.7)])["facts"]
+    assert (block.text, block.memories) == ("x" * 1_990, [])

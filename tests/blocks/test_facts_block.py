@@ -194,6 +194,51 @@ async def test_what_a_person_writes_hides_it(api: httpx.AsyncClient) -> None:
     assert await shown(api, chat_id="d") == {}
 
 
+async def test_memories_follow_what_a_tool_wrote(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await learn(FERRY, "m1", importance=0.8)
+    clock.step(1)
+    await update(api, "replace", "Tomas is a ferryman.", label="facts")
+    assert await texts(api) == await shown(api) == {"facts": "Tomas is a ferryman."}
+    clock.step(1)
+    found = await learn("Mira fears the sea.", "m1", importance=0.9)
+    await update(api, "append", "It rains.", label="facts")
+    both = {"facts": "Tomas is a ferryman.\n- Mira fears the sea.\nIt rains."}
+    assert await texts(api) == await shown(api) == both
+    block = await get(api, "/blocks/facts")
+    assert block["sources"] == [f"memory:{found.memory_id}", "message:m2"]
+    assert (block["origin"], block["scope"], block["edited"]) == ("tool", "chat", False)
+    assert [(one["operation"], one["origin"], one["text"]) for one in await history(api, "facts")] == [
+        ("append", "tool", both["facts"]),
+        ("append", "extractive", "Tomas is a ferryman.\n- Mira fears the sea."),
+        ("replace", "tool", "Tomas is a ferryman."),
+        ("replace", "extractive", f"- {FERRY}"),
+    ]
+    await put_block(api, both["facts"], label="facts", status=200)
+    await write(api, "The lamp is broken.", importance=1)
+    assert await texts(api) == await shown(api) == both, "a person has written it as a whole"
+
+
+async def test_many_edits_keep_memories_coming(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await write(api, FERRY, importance=0.8)
+    for n in range(51):
+        await edit_block(api, "append", f"Line {n}.", label="facts")
+    lines = [f"- {FERRY}", *(f"Line {n}." for n in range(51))]
+    assert (await texts(api))["facts"].splitlines() == lines
+    await write(api, "Mira fears the sea.", importance=0.9)
+    assert await texts(api) == await shown(api)
+    assert (await texts(api))["facts"].splitlines() == [*lines[:-1], "- Mira fears the sea.", lines[-1]]
+    block = await get(api, "/blocks/facts")
+    assert (block["origin"], block["edited"]) == ("person", True)
+    await put_block(api, "Mira.", label="facts", status=200)
+    for n in range(51):
+        await edit_block(api, "append", f"Line {n}.", label="facts")
+    await write(api, "The lamp is broken.", importance=0.9)
+    assert (await texts(api))["facts"].splitlines() == ["Mira.", *lines[1:]]
+
+
 async def test_a_person_edits_it(api: httpx.AsyncClient) -> None:
     await begin(api)
     written = await write(api, FERRY, importance=0.8)
