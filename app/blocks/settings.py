@@ -24,7 +24,8 @@ class BlockSettings(LayerSettings, PlacementSettings):
         "later memories are added. It contains none if `enabled` is false.",
     )
     budget: Budget | None = Field(
-        Budget(type="percent", value=10),
+        None,
         description="A token limit for the blocks in the prompt. If they exceed it, the last ones in the order "
-        "`persona`, `user`, `facts`, `context` are left out; null sets none.",
+        "`persona`, `user`, `facts`, `context` are left out. Null sets none, as blocks are always in the prompt; only "
+        "`max_tokens` can then leave some out.",
     )

@@ -6,6 +6,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from app.blocks.fold import LABELS
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -261,6 +262,16 @@ async def test_a_budget_leaves_out_the_last_labels(api: httpx.AsyncClient) -> No
         await put_block(api, f"The {label} is a keeper of the lamp.", label=label)
     assert list(await shown(api)) == ["persona", "user"]
     assert [one["name"] for one in (await context(api))["omitted"]] == ["block facts"]
+
+
+async def test_blocks_have_no_budget_by_default(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    for label in LABELS:
+        await put_block(api, "灯塔守护者" * 400, label=label)
+    whole = await context(api)
+    (segment,) = [one for one in whole["segments"] if one["name"] == "blocks"]
+    assert segment["tokens"] > whole["max_tokens"] // 10
+    assert (list(await shown(api)), whole["omitted"]) == (list(LABELS), [])
 
 
 async def test_the_last_labels_are_trimmed_first(api: httpx.AsyncClient) -> None:
