@@ -87,7 +87,7 @@ async def list_texts(db_session: DbSession, view: Viewpoint, label: str) -> tupl
         values = sorted([*values, *(Value(one, None) for one in made)], key=_age, reverse=True)
     if not values:
         raise BlockNotFound(f"Nothing was written into the block {label!r} yet.")
-    return values, {one.step.statement_id: one for one in apply(steps, made)}
+    return values, {one.step.statement_id: one for one in apply(steps, made).outcomes}
 
 
 async def write_in_chat(db_session: DbSession, ref: ChatRef, label: str, text: str, *, now: datetime) -> bool:

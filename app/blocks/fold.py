@@ -58,6 +58,13 @@ class Applied(NamedTuple):
         return self.fault is None
 
 
+class Log(NamedTuple):
+    """The outcomes of operations, and the lines of wider scopes that gave way to those of nearer ones."""
+
+    outcomes: Sequence[Applied]
+    left_out: str
+
+
 class Block(NamedTuple):
     """A block that has a text from memories, or that at least one live operation has written.
 
@@ -68,6 +75,7 @@ class Block(NamedTuple):
             scope the oldest first.
         memories: The ids of the memories that the text contains lines of, the oldest first.
         made: The operation of the log that writes these lines, which is not stored; None if there are none.
+        left_out: The lines of wider scopes that are not in the text, because the nearer operations need their room.
 
     """
 
@@ -76,6 +84,7 @@ class Block(NamedTuple):
     log: Sequence[Applied]
     memories: Sequence[str] = ()
     made: Known | None = None
+    left_out: str = ""
 
     @property
     def deciding(self) -> Known:
@@ -121,22 +130,71 @@ def change(text: str, operation: str | None, content: str, pattern: str | None) 
     return Changed(after, "too_long" if len(after) > MAX_CHARS else None)
 
 
-def apply(steps: Iterable[Known], made: Collection[Known] = ()) -> list[Applied]:
+def apply(steps: Iterable[Known], made: Collection[Known] = ()) -> Log:
     """Return the outcomes of operations, one after the other. One that does not apply leaves the text as it is.
 
     A deletion restores the text from before the first operation of its scope: the text of the wider scopes and of the
-    memories. `made` are the operations that write memories; they belong to no scope.
+    memories. `made` are the operations that write memories; they belong to no scope. If the operations of a scope make
+    the text too long, the text of the wider scopes gives way (`_give_way`).
     """
     log: list[Applied] = []
+    left_out: list[str] = []
     rank, base, text = None, "", ""
+    for part in _split(steps, made):
+        if part[0].rank != rank and part[0] not in made:
+            rank, base = part[0].rank, text
+        if is_deletion(part[0]):
+            text = base
+            log.append(Applied(part.pop(0), text))
+        if part and part[0].operation != "replace":
+            text, lines = _give_way(text, part)
+            left_out += lines
+        log += _apply_all(part, text)
+        text = log[-1].text
+    return Log(log, "\n".join(left_out))
+
+
+def _split(steps: Iterable[Known], made: Collection[Known]) -> list[list[Known]]:
+    """Return the operations in parts. A part begins with a `replace`, or on the text of the wider scopes."""
+    parts: list[list[Known]] = []
+    rank = None
     for step in steps:
-        if step.rank != rank and step not in made:
-            rank, base = step.rank, text
-        written = change(text, step.operation, step.content or "", step.pattern)
-        changed = Changed(base) if is_deletion(step) else written
+        is_nearer = step.rank != rank and step not in made
+        rank = step.rank if is_nearer else rank
+        if is_nearer or step.operation == "replace":
+            parts.append([])
+        parts[-1].append(step)
+    return parts
+
+
+def _give_way(text: str, steps: Sequence[Known]) -> tuple[str, list[str]]:
+    """Return the text without its first lines, and these lines: as few as possible, so that the operations fit.
+
+    An operation that would be too long without any of the text does not count.
+    """
+    if not _count_too_long(_apply_all(steps, text)):
+        return text, []
+    least = _count_too_long(_apply_all(steps, ""))
+    lines = text.split("\n")
+    for count in range(len(lines)):
+        left = "\n".join(lines[count:])
+        if _count_too_long(_apply_all(steps, left)) <= least:
+            return left, lines[:count]
+    return "", lines
+
+
+def _apply_all(steps: Iterable[Known], text: str) -> list[Applied]:
+    """Return the outcomes of operations on a text; none of them is a deletion."""
+    log = []
+    for step in steps:
+        changed = change(text, step.operation, step.content or "", step.pattern)
         text = text if changed.fault else changed.text
         log.append(Applied(step, text, changed.fault))
     return log
+
+
+def _count_too_long(log: Iterable[Applied]) -> int:
+    return sum(one.fault == "too_long" for one in log)
 
 
 def is_deletion(step: Known) -> bool:
@@ -203,13 +261,16 @@ def list_with_memories(
 def _fit(steps: Sequence[Known], at: int, memories: Sequence[Important]) -> tuple[Known | None, Sequence[Important]]:
     """Return the operation that writes memories before the operation at an index, and the memories in it, or None.
 
-    The operations have precedence: the least important memories are left out until no operation makes the text too
-    long.
+    The operations have precedence: the least important memories are left out until they make no operation too long, and
+    no line of a wider scope gives way to them.
     """
     chosen = choose(memories)
-    while chosen:
+    without = apply(steps) if chosen else None
+    while chosen and without:
         made = make_operation(chosen, "append" if at else "replace")
-        if all(one.fault != "too_long" for one in apply([*steps[:at], made, *steps[at:]], (made,))):
+        log = apply([*steps[:at], made, *steps[at:]], (made,))
+        is_longer = _count_too_long(log.outcomes) > _count_too_long(without.outcomes)
+        if not is_longer and log.left_out == without.left_out:
             return made, chosen
         chosen = chosen[:-1]
     return None, ()
@@ -230,8 +291,8 @@ def fold(known: Iterable[Known], character: str | None, important: Iterable[Impo
 
     The operations of wider scopes come first, and in a scope the older ones; deleted operations are left out. The text
     begins with the last `replace` in this order. So a `replace` in a near scope hides the texts of wider scopes, and
-    the other operations build on these texts. Operations in the scope `character` count only if they are about
-    `character`; None is no character.
+    the other operations build on these texts, whose first lines give way if there is not enough room. Operations in the
+    scope `character` count only if they are about `character`; None is no character.
 
     The block `facts` contains the important memories that count, as `begin` chooses them.
     """
@@ -252,7 +313,8 @@ def _block(label: str, steps: Sequence[Known], made: Known | None, memories: Seq
     if label != LABEL:
         made, memories = None, ()
     log = apply(steps, (made,) if made else ())
-    return Block(label, log[-1].text, log, [one.key for one in sort_by_age(memories)], made)
+    text = log.outcomes[-1].text
+    return Block(label, text, log.outcomes, [one.key for one in sort_by_age(memories)], made, log.left_out)
 
 
 def order(step: Known) -> tuple[Any, ...]:

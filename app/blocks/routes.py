@@ -223,6 +223,7 @@ async def _block_out(db_session: DbSession, view: Viewpoint, block: Block) -> di
         "id": block.newest.statement_id,
         "label": block.label,
         "text": block.text,
+        "left_out": block.left_out,
         "scope": block.deciding.scope,
         "character": block.deciding.character,
         "origin": block.newest.origin,

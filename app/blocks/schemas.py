@@ -75,6 +75,10 @@ class BlockOut(BaseModel):
     )
     label: str = Field(description=_LABEL)
     text: str = Field(description="The text.")
+    left_out: str = Field(
+        description="The first lines of the texts of wider scopes, as far as they are not in `text` because nearer "
+        "texts need their room."
+    )
     scope: Scope = Field(description=SCOPE)
     character: str | None = Field(description=CHARACTER)
     origin: Origin = Field(description=ORIGIN)
@@ -103,7 +107,8 @@ class FormerBlockOut(BaseModel):
     )
     applied: bool = Field(
         description="False if it changed nothing, because the text does not contain its pattern any more, or would be "
-        "too long. This happens if an earlier operation is taken back, or if the text of a wider scope changes."
+        "too long. This happens if an earlier operation is taken back, and if the text of a wider scope loses the "
+        "pattern. If that text grows, its first lines give way."
     )
     scope: Scope = Field(description="The scope in which it was written.")
     character: str | None = Field(description=CHARACTER)

@@ -24,7 +24,10 @@ _contributed = TextCache[Contributed](max_chars=4_000_000)  # the blocks of a fe
 
 
 def contribute(view: View) -> Contributed:
-    """Return the blocks that have a text, in the order of their labels; those that exceed the budget are left out."""
+    """Return the blocks that have a text, in the order of their labels; those that exceed the budget are left out.
+
+    Lines of wider scopes that gave way to nearer texts count as left out, too.
+    """
     if view.queried is None:
         return Contributed()
     settings = BlockSettings.of(view.settings)
@@ -44,9 +47,14 @@ def _contribute(queried: str, character: str | None, placement: Placement, limit
         return Contributed()
     items = [_item(block) for block in reversed(blocks)]
     kept = choose_newest_first([item.tokens for item in items], limit)
-    left_out = tuple([item for place_, item in enumerate(items) if place_ not in kept])
+    over = [item for place_, item in enumerate(items) if place_ not in kept]
+    lines = [
+        Item("", count_tokens(block.left_out), name=f"block {block.label}: lines of wider scopes")
+        for block in blocks
+        if block.left_out
+    ]
     shown = tuple([item for place_, item in enumerate(items) if place_ in kept])
-    return Contributed((Contribution("blocks", shown, HEADING, left_out, placement),))
+    return Contributed((Contribution("blocks", shown, HEADING, (*over, *lines), placement),))
 
 
 def _item(block: Block) -> Item:

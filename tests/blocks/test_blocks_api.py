@@ -147,6 +147,27 @@ async def test_a_near_edit_builds_on_the_wider_text(api: httpx.AsyncClient) -> N
     ]
 
 
+async def test_a_wider_text_that_grows_gives_way(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await put_block(api, "Mira sails.", under=USER)
+    await edit_block(api, "append", "x" * 1_900)
+    grown = f"Mira sails.\n{'y' * 90}\nShe is here."
+    await put_block(api, grown, under=USER, status=200)
+    block = await get(api, "/blocks/user")
+    assert block["text"] == f"She is here.\n{'x' * 1_900}"
+    assert block["left_out"] == f"Mira sails.\n{'y' * 90}"
+    assert await shown(api) == await texts(api) == {"user": block["text"]}
+    assert [(one["name"], one["why"]) for one in (await context(api))["omitted"]] == [
+        ("block user: lines of wider scopes", "budget")
+    ]
+    assert all(one["applied"] for one in await history(api))
+    assert await texts(api, under=USER) == {"user": grown}
+    await edit_block(api, "append", "z" * 100, status=409)
+    await put_block(api, "Mira.", under=USER, status=200)
+    assert (await get(api, "/blocks/user"))["left_out"] == ""
+    assert (await context(api))["omitted"] == []
+
+
 async def test_an_empty_text_hides_the_wider_one(api: httpx.AsyncClient) -> None:
     await begin(api)
     await put_block(api, "Mira likes tea.", under=USER)

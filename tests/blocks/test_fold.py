@@ -36,22 +36,42 @@ def list_left(steps: Sequence[Known], rank: int, character: str | None) -> list[
     return here[max((at for at, one in enumerate(here, 1) if one.content is None), default=0) :]
 
 
+def apply_slowly(text: list[str], one: Known) -> tuple[list[str], bool]:
+    """The text after an operation, as a list of characters, and whether it would be too long."""
+    words = list(one.content or "")
+    if one.operation == "replace":
+        after = words
+    elif one.operation == "append":
+        after = [*text, "\n", *words] if text else words
+    else:
+        after = replace_slowly(text, list(one.pattern or ""), words)
+    return (text, True) if len(after) > MAX_CHARS else (after, False)
+
+
+def drop_slowly(text: list[str], steps: Sequence[Known]) -> list[str]:
+    """The wider text without its first lines, as few as possible, so that as many operations fit as without it."""
+    lines = "".join(text).split("\n")
+    found = []
+    for dropped in range(len(lines) + 1):
+        left = after = list("\n".join(lines[dropped:]))
+        faults = 0
+        for one in steps:
+            after, is_too_long = apply_slowly(after, one)
+            faults += is_too_long
+        found.append((faults, left))
+    return next(left for faults, left in found if faults <= found[-1][0])
+
+
 def fold_slowly(steps: Sequence[Known], character: str | None) -> str | None:
     """Every operation from the widest scope to the nearest, each on a list of characters; None if there is none."""
     text: list[str] = []
     seen = False
     for rank in reversed(range(len(SCOPES))):
-        for one in list_left(steps, rank, character):
-            seen = True
-            words = list(one.content or "")
-            if one.operation == "replace":
-                after = words
-            elif one.operation == "append":
-                after = [*text, "\n", *words] if text else words
-            else:
-                after = replace_slowly(text, list(one.pattern or ""), words)
-            if len(after) <= MAX_CHARS:
-                text = after
+        here = list_left(steps, rank, character)
+        seen = seen or bool(here)
+        text = drop_slowly(text, here)
+        for one in here:
+            text, _ = apply_slowly(text, one)
     return "".join(text) if seen else None
 
 
@@ -79,6 +99,27 @@ def test_the_nearest_scope_with_an_operation_decides(steps: list[Known], charact
     block = fold(steps, character).get("user")
     ranks = [rank for rank in range(len(SCOPES)) if list_left(steps, rank, character)]
     assert (block.deciding.rank if block else None) == (min(ranks) if ranks else None)
+
+
+def test_the_wider_text_gives_way_from_its_oldest_lines() -> None:
+    wide = Known(2, None, "user", UUID(int=1), "a" * 600 + "\n" + "b" * 600 + "\n\nc", 0, "person", False, 9, "replace")
+    near = Known(0, None, "user", UUID(int=2), "d" * 1_200, 0, "tool", False, 1, "append")
+    block = fold([wide, near], None)["user"]
+    assert block.text == "b" * 600 + "\n\nc\n" + "d" * 1_200
+    assert block.left_out == "a" * 600
+    assert [one.is_applied for one in block.log] == [True, True]
+    assert fold([wide, near._replace(content="d" * 2_000)], None)["user"].left_out == wide.content
+    assert fold([wide, near._replace(content="d")], None)["user"].left_out == ""
+    hidden = fold([wide, near, near._replace(statement_id=UUID(int=3), operation="replace", content="e")], None)
+    assert (hidden["user"].text, hidden["user"].left_out) == ("e", "")
+
+
+def test_an_own_text_that_is_too_long_leaves_the_wider_one() -> None:
+    wide = Known(2, None, "user", UUID(int=1), "Mira.", 0, "person", False, 9, "replace")
+    near = [Known(0, None, "user", UUID(int=n), "d" * 1_200, 0, "tool", False, n, "append") for n in (2, 3)]
+    block = fold([wide, *near], None)["user"]
+    assert (block.text, block.left_out) == ("Mira.\n" + "d" * 1_200, "")
+    assert [one.fault for one in block.log] == [None, None, "too_long"]
 
 
 def test_a_replacement_of_the_limit_is_taken() -> None:
