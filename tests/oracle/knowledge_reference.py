@@ -7,6 +7,7 @@ are looked up in it each time, with the calls of the lines (`call_reference.py`)
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 
 from tests.oracle.reference import Line, Settings
 from tests.talk import Json
@@ -137,10 +138,11 @@ class Knowledge:
     def blocks(self, viewer: Viewer, lines: Lines, *, with_open: bool = False) -> dict[str, str]:
         """Return the text of each block that anything was written into."""
         texts: dict[str, str] = {}
-        for one in self.operations(viewer, lines, with_open=with_open):
-            before = texts.get(one.key, "")
-            after = write(before, one)
-            texts[one.key] = before if after is None else after
+        for (label, _), of_scope in groupby(
+            sorted(self.operations(viewer, lines, with_open=with_open), key=lambda one: one.key),
+            key=lambda one: (one.key, one.scope),
+        ):
+            texts[label] = write_scope(texts.get(label, ""), list(of_scope))
         return texts
 
     def deciding(self, kind: str, key: str, viewer: Viewer, lines: Lines, *, with_open: bool = False) -> Said | None:
@@ -162,6 +164,26 @@ class Knowledge:
     def erase(self, chat_id: str) -> None:
         """Drop the statements of a chat itself."""
         self.said = [one for one in self.said if one.chat != chat_id]
+
+
+def write_scope(text: str, said: Sequence[Said]) -> str:
+    """Return the text of a block after the operations of a scope. The first lines of the wider text give way to them.
+
+    As few lines as possible are dropped, so that no more operations are too long than without the wider text.
+    """
+    lines = text.split("\n")
+    outcomes = [write_all("\n".join(lines[dropped:]), said) for dropped in range(len(lines) + 1)]
+    return next(after for after, too_long in outcomes if too_long <= outcomes[-1][1])
+
+
+def write_all(text: str, said: Sequence[Said]) -> tuple[str, int]:
+    """Return the text of a block after operations, and how many of them would make it too long."""
+    too_long = 0
+    for one in said:
+        after = write(text, one)
+        too_long += after is None and not (one.operation == "search_replace" and (one.pattern or "") not in text)
+        text = text if after is None else after
+    return text, too_long
 
 
 def write(text: str, said: Said) -> str | None:
