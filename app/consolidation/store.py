@@ -1,7 +1,7 @@
 """Stores learnt facts and memories, and reads the known ones."""
 
+import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -28,6 +28,8 @@ from app.memories.remember import NAME as MEMORIES
 from app.memories.remember import LearntMemory, remember
 from app.memories.settings import MemorySettings
 from app.summarising.source import Source
+
+log = logging.getLogger(__name__)
 
 MOST_NOTED_MEMORIES = 100
 """How many of the strongest memories are read for the prompt; more do not fit into their share of it."""
@@ -102,11 +104,16 @@ async def _store_facts(
     if not facts:
         return
     held = await list_held(db_session, _view(head, place))
+    dropped = 0
     for one, origin, after in facts:
         sources = [taught[seq] for seq in one.sources]
         said = say(choose_key(one.key or "", held), one.content)
-        with suppress(TooManyKeys):  # only a new key can exceed the limit
+        try:
             await learn_value(db_session, head, place, said, sources, layer=FACTS, origin=origin, at=at + after)
+        except TooManyKeys:  # only a new key can exceed the limit
+            dropped += 1
+    if dropped:
+        log.warning("learnt facts were dropped, because their scope is full", extra={"fields": {"dropped": dropped}})
     record(db_session, head.line, FACTS)
 
 

@@ -33,7 +33,10 @@ It contains `by_messages` as soon as something was learnt from messages.
 """
 
 MAX_KEYS = 1_000
-"""The maximum number of keys of one kind in a scope, so that a context that reads them stays fast."""
+"""The maximum number of keys of one kind that have a value in a scope, so that a context that reads them stays fast."""
+
+MAX_STORED_KEYS = 4_000
+"""The maximum number of keys of one kind in a scope that have or had a value. A context looks up each of them."""
 
 
 class Said(NamedTuple):
@@ -256,10 +259,18 @@ def _wide(scope: ScopeKey) -> list[UUID]:
 
 
 async def _check_room(db_session: DbSession, scope: ScopeKey, said: Said) -> None:
-    """Raise TooManyKeys if the scope has the maximum number of keys already, and this key is new."""
-    if await queries.count_keys(db_session, scope, said.kind) < MAX_KEYS:
+    """Raise TooManyKeys if the scope has the maximum number of keys already, and this key is new.
+
+    Keys whose value was deleted or taken back make room, and a deletion needs none, up to MAX_STORED_KEYS.
+    """
+    stored = await queries.count_keys(db_session, scope, said.kind)
+    if stored < MAX_KEYS:
         return
-    if not await queries.has_key(db_session, scope, said.kind, said.key):
+    if stored >= MAX_STORED_KEYS and not await queries.has_key(db_session, scope, said.kind, said.key):
+        raise TooManyKeys(f"The scope {scope.name!r} has or had {MAX_STORED_KEYS:,} keys already, the maximum.")
+    newest = await queries.list_newest(db_session, scope, said.kind)
+    held = {one.key for one in newest if one.content is not None}
+    if said.content is not None and said.key not in held and len(held) >= MAX_KEYS:
         raise TooManyKeys(f"The scope {scope.name!r} has {MAX_KEYS:,} keys already, the maximum.")
 
 

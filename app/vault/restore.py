@@ -30,7 +30,7 @@ from app.kit.validation_errors import word_error
 from app.kit.wire import STORED, UtcDatetime
 from app.kit.work_queue import WorkScheduled
 from app.knowledge.cache import note_change
-from app.knowledge.service import MAX_KEYS
+from app.knowledge.service import MAX_STORED_KEYS
 from app.layers.layer import Layer
 from app.messages.range_reads import has_message_above_head
 from app.passages.handlers import schedule_all
@@ -129,8 +129,9 @@ class _Restoring:
         if await has_message_above_head(self._db_session, self._ref.key):
             raise InvalidVault(f"{STATE}: a message is above its line's head_seq.")
         for key in self.wide_keys:
-            if await queries.count_most_keys(self._db_session, key) > MAX_KEYS:
-                raise InvalidVault(f"{STATE}: the user or the tenant would have over {MAX_KEYS:,} facts or blocks.")
+            if await queries.count_most_keys(self._db_session, key) > MAX_STORED_KEYS:
+                limit = f"{MAX_STORED_KEYS:,}"
+                raise InvalidVault(f"{STATE}: the user or the tenant would have over {limit} facts or blocks.")
         return found
 
     def _check_order(self, row: Row) -> None:

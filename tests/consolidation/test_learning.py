@@ -1,5 +1,6 @@
 """What the service learns from the conversation: when, from what, and where it is stored."""
 
+import logging
 from datetime import datetime
 
 import httpx
@@ -25,7 +26,7 @@ from tests.consolidation.learning import (
     sentences,
     turn,
 )
-from tests.facts.asking import delete_fact, set_fact
+from tests.facts.asking import call, delete_fact, set_fact
 from tests.scripted_model import Request, ScriptedModel, says
 from tests.statements import watched
 from tests.talk import append, get, ok, put, said, talk
@@ -227,6 +228,7 @@ async def test_a_full_scope_takes_new_values_of_its_keys(
     clock: SteppedClock,
     database: Database,
     tenant: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     model.otherwise = learns({"Paris": lambda n: fact("city", "Paris", n)})
     await begin(api)
@@ -236,10 +238,39 @@ async def test_a_full_scope_takes_new_values_of_its_keys(
         await connection.execute(FILL, MAX_KEYS - 1, chat_key(tenant, "c"))
     model.otherwise = "\n".join((fact("drink", "tea", 1), fact("city", "Rome", 1), fact("pet", "a cat", 1)))
     await turn(api, 2, "I live in Rome, with a cat and tea.")
-    await learn_all(dispatcher, clock)
+    with caplog.at_level(logging.WARNING, "app.consolidation.store"):
+        await learn_all(dispatcher, clock)
     known = await facts(api)
     assert known["city"] == "Rome"
     assert "drink" not in known
+    (record,) = [one for one in caplog.records if one.name == "app.consolidation.store"]
+    assert record.getMessage() == "learnt facts were dropped, because their scope is full"
+    assert record.__dict__["fields"] == {"dropped": 2}
+
+
+async def test_a_deleted_fact_makes_room(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await begin(api)
+    await set_fact(api, "city", "Paris")
+    async with database.raw() as connection:
+        await connection.execute(FILL, MAX_KEYS - 1, chat_key(tenant, "c"))
+    await set_fact(api, "pet", "a cat", status=409)
+    await delete_fact(api, "key_7")
+    await set_fact(api, "pet", "a cat")
+    await set_fact(api, "drink", "tea", status=409)
+    await set_fact(api, "key_7", "y", status=409)
+
+
+async def test_taken_back_facts_make_room(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await call(api, "set_fact", {"key": "city", "value": "Paris"})
+    async with database.raw() as connection:
+        await connection.execute(FILL, MAX_KEYS - 1, chat_key(tenant, "c"))
+    await set_fact(api, "pet", "a cat", status=409)
+    ok(await api.delete("/v1/chats/c/messages/m2"), 204)
+    await set_fact(api, "pet", "a cat")
 
 
 async def test_a_deleted_fact_is_not_learnt_from_old_words(
