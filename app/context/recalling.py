@@ -20,7 +20,7 @@ from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.kit.db import Database
 from app.kit.tokens import count_tokens
 from app.layers.documents import Fading
-from app.passages.words import find_terms, find_terms_of_messages
+from app.passages.words import find_query_terms, find_terms_of_messages
 from app.search.choice import Hit, choose, is_same, sort_by_age, word
 from app.search.known import Viewed
 from app.search.meaning import Recalling, embed_query
@@ -85,7 +85,7 @@ async def find_recalled(
     row, settings, history = source.row, source.settings, source.history
     spoken = [entry.text for entry in reversed(history) if entry.role in _SPEAKING]
     newest_first = spoken if options.draft is None else [options.draft, *spoken]
-    terms = find_terms(options.query) if options.query else find_terms_of_messages(newest_first)
+    terms = find_query_terms(options.query) if options.query else find_terms_of_messages(newest_first)
     meaning, words_alone = None, False
     if recalling is not None:
         query = options.query or " ".join(newest_first[: 1 if newest_first and len(newest_first[0]) >= _TELLING else 2])

@@ -13,44 +13,11 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
+from app.passages.frequent import SHORT
 from app.passages.words import is_frequent, is_spaceless, split_words
 
 MAX_KEYS = 4_000
 """The most keys of a text; further words of a very long text are not found by the index."""
-
-_SHORT = frozenset(
-    [
-        "a",
-        "am",
-        "an",
-        "as",
-        "at",
-        "be",
-        "by",
-        "do",
-        "go",
-        "he",
-        "i",
-        "if",
-        "in",
-        "is",
-        "it",
-        "me",
-        "my",
-        "no",
-        "of",
-        "oh",
-        "ok",
-        "on",
-        "or",
-        "so",
-        "to",
-        "up",
-        "us",
-        "we",
-    ]
-)
-"""Words of one or two letters that are too frequent to be names."""
 
 _BEGINNING = 4
 _SHORT_BEGINNING = 3  # for other forms of words of three letters
@@ -63,7 +30,7 @@ def list_keys(text: str) -> list[str]:
     """Return the keys of a text, each once; at most MAX_KEYS."""
     keys: dict[str, None] = {}
     for word in split_words(text):
-        if word not in keys and word not in _SHORT and not is_frequent(word):
+        if word not in keys and word not in SHORT and not is_frequent(word):
             keys |= dict.fromkeys(_keys_of(word))
             if len(keys) >= MAX_KEYS:
                 break

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from app.layers.text_cache import TextCache
+from app.passages.frequent import FREQUENT, UNNAMED
 
 MAX_TERMS = 24
 """The most terms of a query. Of a longer query, the longest words count, because long words are rarer."""
@@ -35,103 +36,8 @@ _counted = TextCache[Mapping[str, int]](max_chars=1_000_000)
 
 _DOT_ABOVE = "\u0307"
 
-_ONE_LETTER = frozenset("AI")
-"""Words of one letter that begin a sentence or are always capitals."""
-
-_FREQUENT = frozenset(
-    [
-        "about",
-        "after",
-        "all",
-        "also",
-        "and",
-        "any",
-        "are",
-        "been",
-        "before",
-        "being",
-        "but",
-        "can",
-        "could",
-        "did",
-        "does",
-        "doing",
-        "done",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "having",
-        "her",
-        "here",
-        "hers",
-        "him",
-        "his",
-        "how",
-        "into",
-        "its",
-        "just",
-        "let",
-        "like",
-        "may",
-        "more",
-        "much",
-        "must",
-        "nor",
-        "not",
-        "now",
-        "off",
-        "once",
-        "one",
-        "only",
-        "onto",
-        "our",
-        "out",
-        "over",
-        "own",
-        "said",
-        "say",
-        "she",
-        "should",
-        "some",
-        "such",
-        "than",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "too",
-        "under",
-        "until",
-        "upon",
-        "very",
-        "was",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "while",
-        "who",
-        "whom",
-        "whose",
-        "why",
-        "will",
-        "with",
-        "would",
-        "yes",
-        "you",
-        "your",
-    ]
-)
-"""Words of English that say nothing about the topic. In other languages, only a word's frequency in the chat counts."""
+MAX_SHORT_TERMS = 8
+"""The most words of one or two letters that are terms of a query, besides MAX_TERMS."""
 
 
 def fold(text: str) -> str:
@@ -184,11 +90,21 @@ def _list_terms(text: str) -> list[str]:
     return [term for term in dict.fromkeys(found) if is_topical(term)]
 
 
+def find_query_terms(query: str) -> list[str]:
+    """Return the terms of a query, and after them its first MAX_SHORT_TERMS short terms, each once."""
+    return [*find_terms(query), *find_short_terms(query)[:MAX_SHORT_TERMS]]
+
+
 def find_short_terms(query: str) -> list[str]:
-    """Return the words of one or two letters that a person may search for: names and numbers (`Bo`, `AI`, `7`)."""
+    """Return the words of one or two letters that are names or numbers (`Bo`, `AI`, `7`), each once.
+
+    A word of letters is a name if it has a capital or is the whole query, and is not frequent in English: `It` only
+    begins a sentence.
+    """
     words = [found[0] for found in WORD.finditer(query) if not found["spaceless"] and len(found[0]) <= 2]
-    named = [word for word in words if word != word.lower() or not word.isalpha()]
-    return list(dict.fromkeys(fold(word) for word in named if word not in _ONE_LETTER))
+    is_whole = len(words) == 1 and WORD.findall(query) == [""]
+    named = [fold(word) for word in words if is_whole or word != word.lower() or not word.isalpha()]
+    return [word for word in dict.fromkeys(named) if word not in UNNAMED]
 
 
 def _limit(terms: list[str]) -> list[str]:
@@ -200,25 +116,30 @@ def _limit(terms: list[str]) -> list[str]:
 
 
 def find_terms_of_messages(newest_first: Iterable[str], *, least: int = 2) -> list[str]:
-    """Return the terms of the newest message, and of earlier ones until there are `least` terms."""
+    """Return the terms of the newest message, and of earlier ones until there are `least` terms.
+
+    After them come the short terms of these messages, at most MAX_SHORT_TERMS; they count for `least`, too.
+    """
     terms: dict[str, None] = {}
+    short: dict[str, None] = {}
     for text in newest_first:
         terms |= dict.fromkeys(_list_terms(text))
-        if len(terms) >= least:
+        short |= dict.fromkeys(find_short_terms(text))
+        if len(terms) + len(short) >= least:
             break
-    return _limit(list(terms))
+    return [*_limit(list(terms)), *list(short)[:MAX_SHORT_TERMS]]
 
 
 def is_frequent(word: str) -> bool:
     """Return whether a word says nothing about the topic."""
-    return word in _FREQUENT
+    return word in FREQUENT
 
 
 def is_topical(term: str) -> bool:
     """Return whether a text can be found by this term alone."""
     if is_spaceless(term):
         return not _HIRAGANA.fullmatch(term)
-    return len(term) > 2 and term not in _FREQUENT
+    return len(term) > 2 and term not in FREQUENT
 
 
 def list_patterns(terms: Sequence[str]) -> list[str]:

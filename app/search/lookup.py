@@ -21,7 +21,7 @@ from app.knowledge.reading import Viewpoint, list_sources_on_line
 from app.knowledge.scopes import ScopeKey
 from app.memories.book import MemoryView, list_strongest
 from app.passages.keys import list_wanted
-from app.passages.words import find_short_terms, find_terms, list_patterns
+from app.passages.words import find_query_terms, list_patterns
 from app.scenes.book import get_scene
 from app.search import queries
 from app.search.queries import QueryVector, Sources, Texts, Wanted
@@ -94,7 +94,7 @@ async def search_chat(
     chat = await get_line(db_session, ref, asked.line)
     scene = await get_scene(db_session, ref, asked.scene, line=asked.line) if asked.scene else None
     stem = stemmer_of(chat.language)
-    terms = [*find_terms(asked.query), *find_short_terms(asked.query)]
+    terms = find_query_terms(asked.query)
     if asked.character is not None and not accepts(chat.characters, asked.character):
         message = word_unknown(chat.characters)
         raise Invalid(f"character: {message}", errors=[{"loc": ["body", "character"], "msg": message}])
@@ -125,7 +125,7 @@ async def search_user(
 
     The answer is a `SearchOut`.
     """
-    terms = [*find_terms(asked.query), *find_short_terms(asked.query)]
+    terms = find_query_terms(asked.query)
     wanted = _wanted(asked, terms, None, now)
     statement = statements_in_use(with_vectors=meaning is not None).of_user
     texts, wide = Texts([]), list[Row]()

@@ -11,7 +11,7 @@ from app.chats.service import get_line
 from app.kit.wire import Text
 from app.layers.tool import Answer, Tool, ToolCall, read
 from app.memories.book import MemoryView, list_sources_by_id, view_chat
-from app.passages.words import find_terms
+from app.passages.words import find_query_terms
 from app.search.choice import Hit
 from app.search.meaning import embed_query
 from app.search.queries import list_message_ids
@@ -32,8 +32,9 @@ class MemorySearch(BaseModel):
 
 
 async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
-    terms = find_terms(arguments.query)
-    if not terms:
+    terms = find_query_terms(arguments.query)
+    meaning = await embed_query(call.embedder, arguments.query)
+    if not terms and meaning is None:
         return read("The query has no word to search for. Name a person, a thing, a place or an event.")
     db_session = call.db_session
     view = await view_chat(db_session, call.ref, character=call.character)
@@ -46,7 +47,6 @@ async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
         name_speakers(chat.characters, chat.user_name),
         only_chat=call.ref.only_chat,
     )
-    meaning = await embed_query(call.embedder, arguments.query)
     hits = (await search(db_session.raw, searched, terms, meaning, now=call.now))[: arguments.limit]
     if not hits:
         words = " ".join(arguments.query.split())

@@ -183,6 +183,15 @@ async def test_a_character_searches_by_meaning_too(api: httpx.AsyncClient, dispa
     assert "The vessel leaves at noon." in answer["result"].splitlines()[1]
 
 
+@pytest.mark.usefixtures("story")
+async def test_a_character_asks_without_a_word_to_look_up(api: httpx.AsyncClient) -> None:
+    history = {"keep_messages": 2, "grow_messages": 0, "edges": "every_message"}
+    ok(await api.put(CHAT, json={"settings": {"memos": {"enabled": False}, "history": history}}), 200)
+    await append(api, rest(8, 12))
+    answer = ok(await api.post(f"{CHAT}/tools/memory_search", json={"query": "Who am I?"}), 200)
+    assert "We talk on, day 3." in answer["result"]
+
+
 async def test_chats_that_permit_it_are_searched_by_meaning_together(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:

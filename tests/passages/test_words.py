@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from app.passages.words import (
     HALVED_CHARS,
+    MAX_SHORT_TERMS,
     MAX_TERMS,
+    find_query_terms,
+    find_short_terms,
     find_terms,
     find_terms_of_messages,
     is_topical,
@@ -73,6 +76,30 @@ def test_words_without_a_topic_are_no_terms() -> None:
 def test_of_a_long_query_the_longest_words_count() -> None:
     words = [f"w{'x' * n}" for n in range(2, MAX_TERMS + 12)]
     assert find_terms(" ".join(words)) == words[-MAX_TERMS:]
+
+
+@pytest.mark.parametrize(
+    ("query", "short"),
+    [
+        ("Who is Bo?", ["bo"]),
+        ("Jo has 42 ducks, and Al 7.", ["jo", "42", "al", "7"]),
+        ("An AI is on the TV.", ["ai", "tv"]),
+        ("bo", ["bo"]),
+        ("bo sails", []),
+        ("It is so. No, I do. Oh, My! Mr. D'Arc", []),
+        ("日本", []),
+    ],
+)
+def test_short_names_and_numbers_are_terms(query: str, short: list[str]) -> None:
+    assert find_short_terms(query) == short
+    assert [term for term in find_query_terms(query) if len(term) <= 2 and term.isascii()] == short
+
+
+def test_a_query_has_few_short_terms() -> None:
+    numbers = [str(n) for n in range(10, 40)]
+    assert find_query_terms(f"lantern {' '.join(numbers)}") == ["lantern", *numbers[:MAX_SHORT_TERMS]]
+    assert find_terms_of_messages(["Bo?", " ".join(numbers)]) == ["bo", *numbers[: MAX_SHORT_TERMS - 1]]
+    assert find_terms_of_messages(["Bo and Al?", "Lantern."]) == ["bo", "al"]
 
 
 def test_a_short_message_is_searched_with_those_before_it() -> None:

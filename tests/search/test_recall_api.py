@@ -59,6 +59,14 @@ async def test_a_memory_of_what_the_history_says_is_not_recalled(api: httpx.Asyn
     assert "- [memory] Mira finds calm in green glass." in recalled(await context(api, query="calm green glass"))
 
 
+@pytest.mark.parametrize("said", ["And what of Bo?", "Is it 42?"])
+async def test_a_short_name_or_number_is_recalled(api: httpx.AsyncClient, said: str) -> None:
+    await begin_long(api, "Bo lives in room 42.")
+    assert recalled(await context(api, query=said)) == ["- [message] User: Bo lives in room 42."]
+    await append(api, [message(7, said)])
+    assert "- [message] User: Bo lives in room 42." in recalled(await context(api)), "beside “We sail on”"
+
+
 async def test_recall_is_off_unless_it_is_asked_for(api: httpx.AsyncClient, app: FastAPI) -> None:
     await begin_long(api)
     await append(api, [message(7, "Do you see the green lantern?")])

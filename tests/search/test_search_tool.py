@@ -74,6 +74,12 @@ async def test_every_script_and_similar_words_are_found(api: httpx.AsyncClient, 
     assert said in await find(api, query)
 
 
+@pytest.mark.parametrize("query", ["Bo", "Who is Bo?", "42", "bo"])
+async def test_short_names_and_numbers_are_found(api: httpx.AsyncClient, query: str) -> None:
+    await begin_long(api, "Bo lives in room 42.")
+    assert "Bo lives in room 42." in await find(api, query)
+
+
 async def test_what_is_no_longer_said_is_not_found(api: httpx.AsyncClient) -> None:
     await begin_long(api)
     await edit(api, "m1", content="The pier is of oak.")
