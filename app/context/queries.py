@@ -82,8 +82,9 @@ _CONTEXT = """
     SELECT c.line_id, c.user_id, c.revision, c.changed::text AS changed, ({of_user}) AS of_user,
         ({of_tenant}) AS of_tenant, c.head_seq, c.anchor_seq, c.last_cut::text AS last_cut,
         c.characters::text AS characters, c.user_name, c.user_persona, c.system_prompt, c.settings::text AS settings,
-        c.time_zone, c.context_cache::text AS context_cache, (c.cursors -> '{pauses}' -> 'seen_s')::text AS pauses,
-        b.seq AS before_seq, ({history})::text AS history, ({pinned})::text AS pinned{conditions}{queries}
+        c.time_zone, c.language, c.context_cache::text AS context_cache,
+        (c.cursors -> '{pauses}' -> 'seen_s')::text AS pauses, b.seq AS before_seq,
+        ({history})::text AS history, ({pinned})::text AS pinned{conditions}{queries}
     FROM chats c {before} CROSS JOIN LATERAL ({budget}) o
     WHERE c.chat_key = $1 AND {which}"""
 

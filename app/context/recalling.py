@@ -108,6 +108,7 @@ async def find_recalled(
         before_seq,
         ref.only_chat,
         fading,
+        row["language"],
     )
     there = [
         *(source for item in items for source in item.sources),

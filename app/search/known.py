@@ -6,7 +6,7 @@ but a chat can have a thousand. To read and compare them for each context would 
 
 import heapq
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -57,16 +57,24 @@ class KnownTexts(NamedTuple):
                 words.setdefault(edge, []).append(word)
         return cls(listed, [digest_text(one.text) for one in listed], places, words)
 
-    def find_likely(self, terms: Sequence[str], most: int, *, left_out: frozenset[str] = frozenset()) -> list[int]:
+    def find_likely(
+        self,
+        terms: Sequence[str],
+        most: int,
+        *,
+        left_out: frozenset[str] = frozenset(),
+        stem: Callable[[str], str] | None = None,
+    ) -> list[int]:
         """Return the indexes of at most `most` texts: those that have the most and the rarest terms, or similar words.
 
-        Texts with the sources in `left_out` are not returned.
+        Texts with the sources in `left_out` are not returned. With `stem`, words with the same stem are the same word.
         """
+        forms = self._find_forms(terms, stem)
         similar = SimilarTerms(terms)
         near = similar.find_near({word for edge in similar.edges for word in self.words.get(edge, ())})
         likelihoods = [0.0] * len(self.texts)
         for term in terms:
-            words = [term, *(word for word, _ in near.get(term, ()))]
+            words = dict.fromkeys((term, *forms.get(term, ()), *(word for word, _ in near.get(term, ()))))
             having = [self.places[word] for word in words if word in self.places]
             found = having[0] if len(having) == 1 else set().union(*having)
             if found:
@@ -79,6 +87,18 @@ class KnownTexts(NamedTuple):
             if likelihood and self.texts[place].source not in left_out
         ]
         return [place for _, place in heapq.nlargest(most, allowed)]
+
+    def _find_forms(self, terms: Sequence[str], stem: Callable[[str], str] | None) -> dict[str, list[str]]:
+        """Return by term the words of the texts that have its stem; empty without `stem`."""
+        if stem is None:
+            return {}
+        stems = {term: stem(term) for term in terms}
+        beginnings = {one[:2] for one in stems.values()}
+        by_stem: dict[str, list[str]] = {}
+        for word in self.places:
+            if word[:2] in beginnings:
+                by_stem.setdefault(stem(word), []).append(word)
+        return {term: by_stem.get(one, []) for term, one in stems.items()}
 
     def find_near(
         self, similarities: Mapping[bytes, float], most: int, *, left_out: frozenset[str] = frozenset()

@@ -29,7 +29,7 @@ from app.search.ranking import Candidate, Scored, find_similarities, rank
 from app.search.schemas import ChatSearchIn, SearchIn
 from app.search.service import statements_in_use
 from app.search.snippets import make_snippet
-from app.search.stems import stemmer_of
+from app.search.stems import Stem, stemmer_of, stemmer_of_all, with_stems
 
 MAX_SOURCES = 50
 """A result names at most this many messages that it comes from; only a fact names all that taught it."""
@@ -43,8 +43,6 @@ fewer.
 
 MAX_WIDE_MEMORIES = 1_000
 """Of the memories of a user's own scope, at most this many are searched, the strongest."""
-
-Stem = Callable[[str], str] | None
 
 Row = Mapping[str, Any]
 """A text that was found, with the columns that `queries.look_up_in_chat` returns."""
@@ -123,17 +121,19 @@ async def search_user(
 ) -> dict[str, Any]:
     """Return what is known about a query in a user's chats that have `search.across_chats`, and in the user's scope.
 
-    The answer is a `SearchOut`.
+    The answer is a `SearchOut`. Words are compared by their stems if all these chats have the same language.
     """
     terms = find_query_terms(asked.query)
-    wanted = _wanted(asked, terms, None, now)
+    owner = user_key(tenant, user_id)
+    stem = stemmer_of_all(await queries.list_languages(db_session.raw, owner))
+    wanted = _wanted(asked, terms, stem, now)
     statement = statements_in_use(with_vectors=meaning is not None).of_user
     texts, wide = Texts([]), list[Row]()
     if terms or meaning:
-        texts = await queries.look_up_of_user(db_session.raw, statement, user_key(tenant, user_id), wanted, meaning)
+        texts = await queries.look_up_of_user(db_session.raw, statement, owner, wanted, meaning)
         found = {row["source"] for row in texts.rows}
         wide = await _list_wide(db_session, ScopeKey.of_user(tenant, user_id), asked, found, now=now)
-    return await _answer(db_session, texts, terms, None, asked.limit, wide, with_vectors=meaning is not None)
+    return await _answer(db_session, texts, terms, stem, asked.limit, wide, with_vectors=meaning is not None)
 
 
 async def _list_wide(
@@ -159,7 +159,7 @@ def _row(source: str, text: str, importance: float | None = None) -> Row:
 
 
 def _wanted(asked: SearchIn, terms: Sequence[str], stem: Stem, now: datetime) -> Wanted:
-    words = [*terms, *(map(stem, terms) if stem else ())]
+    words = with_stems(terms, stem)
     return Wanted(
         list_patterns(words),
         list_wanted(words),

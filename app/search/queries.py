@@ -9,7 +9,7 @@ from app.kit.db import Connection
 from app.layers.documents import Fading
 from app.messages.range_reads import list_message_ids as list_message_ids
 from app.messages.range_reads import list_newest_of_ranges
-from app.search.statements import MAX_MESSAGE_TOKENS
+from app.search.statements import MAX_MESSAGE_TOKENS, OF_USER
 
 
 class Question(NamedTuple):
@@ -146,6 +146,12 @@ async def look_up_of_user(
 ) -> Texts:
     """Return what `look_up_in_chat` returns, of the current lines of a user's chats that have `search.across_chats`."""
     return await _search(connection, statement, (user_key, *wanted[2:], wanted.patterns, wanted.keys), meaning or ())
+
+
+async def list_languages(connection: Connection, user_key: UUID) -> list[str | None]:
+    """Return the different languages of the chats that `look_up_of_user` searches; None for a chat without one."""
+    rows = await connection.fetch(f"SELECT DISTINCT c.language FROM chats c WHERE {OF_USER}", user_key)  # noqa: S608
+    return [row["language"] for row in rows]
 
 
 async def _search(connection: Connection, statement: str, given: Sequence[Any], meaning: Sequence[Any]) -> Texts:

@@ -21,6 +21,7 @@ from app.search.likely import MAX_NEAR_TEXTS
 from app.search.queries import QueryVector, Question, Texts, list_candidates
 from app.search.ranking import Candidate, Scored, find_similarities, rank, weigh_strength
 from app.search.statements import MAX_MESSAGE_TOKENS, Statements, write_search
+from app.search.stems import Stem, stemmer_of, with_stems
 
 MOST_CHARS_INLINE = 8_000
 """More text than this is ranked in a thread, because it would block the event loop for some milliseconds."""
@@ -42,6 +43,7 @@ class Searched(NamedTuple):
         before_seq: Only what was known before this message is found; None finds all.
         only_chat: Whether only what the chat itself knows is found, and nothing of wider scopes.
         fading: What the age of memories means.
+        language: The language of the chat (BCP 47), if known; words are compared by its stems (`stems.py`).
 
     """
 
@@ -53,6 +55,12 @@ class Searched(NamedTuple):
     before_seq: int | None = None
     only_chat: bool = False
     fading: Fading = "archives"
+    language: str | None = None
+
+    @property
+    def stem(self) -> Stem:
+        """The function that stems words of the chat's language; None if there is none."""
+        return stemmer_of(self.language)
 
     def place(self, seq: int) -> float:
         """Return where a message is on the line, from 0 to 1 for the newest one."""
@@ -121,11 +129,12 @@ async def find(
     not read again as long as they are valid.
     """
     known = find_remembered(viewed, now) if viewed is not None else None
+    words = with_stems(terms, line.stem)
     question = Question(
         line.chat_key,
         line.line_id,
-        list_patterns(terms),
-        list_wanted(terms),
+        list_patterns(words),
+        list_wanted(words),
         line.character,
         now,
         line.before_seq,
@@ -148,14 +157,18 @@ async def find(
         texts = texts._replace(rows=[row for row, listed in zip(texts.rows, is_listed, strict=True) if not listed])
     else:
         texts = texts._replace(total=texts.total + len(known.texts))
-    return Found(texts, _choose_known(known, terms, texts.similarities, frozenset(left_out)))
+    return Found(texts, _choose_known(known, terms, line.stem, texts.similarities, frozenset(left_out)))
 
 
 def _choose_known(
-    known: KnownTexts, terms: Sequence[str], similarities: Mapping[bytes, float], left_out: frozenset[str]
+    known: KnownTexts,
+    terms: Sequence[str],
+    stem: Stem,
+    similarities: Mapping[bytes, float],
+    left_out: frozenset[str],
 ) -> list[tuple[Document, float | None]]:
     """Return the remembered texts with the most and the rarest terms, and those with the most similar meaning."""
-    chosen = dict.fromkeys(known.find_likely(terms, MAX_LIKELY, left_out=left_out))
+    chosen = dict.fromkeys(known.find_likely(terms, MAX_LIKELY, left_out=left_out, stem=stem))
     chosen |= dict.fromkeys(known.find_near(similarities, MAX_NEAR_TEXTS, left_out=left_out))
     return [(known.texts[place], similarities.get(known.digests[place])) for place in chosen]
 
@@ -193,7 +206,7 @@ def _rank(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
             replace(one, weight=weigh_strength(one.importance or 0.0)) if _fades(one.source) else one
             for one in candidates
         ]
-    ranked = rank(terms, candidates, total=found.texts.total, lowest=found.texts.lowest)
+    ranked = rank(terms, candidates, total=found.texts.total, stem=line.stem, lowest=found.texts.lowest)
     documents = {one.source: one for one, _ in found.known} | {
         source: Document(source, text, row["first_seq"], row["last_seq"], row["category"])
         for source, (row, text) in texts.items()

@@ -109,8 +109,9 @@ _NO_DOCUMENTS = f"SELECT {', '.join(f'NULL AS {column}' for column in Document._
 
 _OF_CHAT = "c.chat_key = $1 AND c.line_id = $10"
 
-_OF_USER = """c.user_key = $1 AND c.line_status = 'current'
+OF_USER = """c.user_key = $1 AND c.line_status = 'current'
             AND coalesce((c.settings -> 'search' ->> 'across_chats')::boolean, false)"""
+"""The condition on rows `c` of `chats` for those that a search of the user $1 reads."""
 
 
 class Statements(NamedTuple):
@@ -143,7 +144,7 @@ def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
     recall = _write_recall(write_documents(layers, _is_recalled) or _NO_DOCUMENTS, with_vectors=with_vectors)
     everywhere = write_documents(layers, _is_looked_up) or _NO_DOCUMENTS
     of_chat = _write_everywhere(everywhere, _OF_CHAT, 11, MOST_IN_INDEX, with_vectors=with_vectors)
-    of_user = _write_everywhere(everywhere, _OF_USER, 10, MAX_OF_EACH_CHAT, with_vectors=with_vectors)
+    of_user = _write_everywhere(everywhere, OF_USER, 10, MAX_OF_EACH_CHAT, with_vectors=with_vectors)
     return Statements(recall, of_chat, of_user, keep_to_chat(recall), keep_to_chat(of_chat))
 
 

@@ -4,7 +4,7 @@ Source: https://snowballstem.org/, by the library `snowballstemmer`.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -49,16 +49,34 @@ _ALGORITHMS = {
 }
 """The name of the algorithm by the first subtag of a language."""
 
+Stem = Callable[[str], str] | None
+"""A function that stems words (`stemmer_of`); None compares words as they are."""
+
 _lock = threading.Lock()  # a stemmer stores the word that it works on, so it is not thread-safe
 
 
-def stemmer_of(language: str | None) -> Callable[[str], str] | None:
+def with_stems(terms: Sequence[str], stem: Stem) -> list[str]:
+    """Return the terms of a query, and after them their stems, if there are any: the words to look up."""
+    return [*terms, *(map(stem, terms) if stem else ())]
+
+
+def stemmer_of(language: str | None) -> Stem:
     """Return the function that stems words of a language (BCP 47); None if there is no algorithm for the language.
 
     The words have to be normalised by `words.fold` before.
     """
-    algorithm = _ALGORITHMS.get((language or "").partition("-")[0].lower())
+    algorithm = _find_algorithm(language)
     return partial(_stem, algorithm) if algorithm else None
+
+
+def stemmer_of_all(languages: Sequence[str | None]) -> Stem:
+    """Return the function that stems the words of chats in these languages; None if they need different ones."""
+    algorithms = {_find_algorithm(language) for language in languages}
+    return stemmer_of(languages[0]) if len(algorithms) == 1 else None
+
+
+def _find_algorithm(language: str | None) -> str | None:
+    return _ALGORITHMS.get((language or "").partition("-")[0].lower())
 
 
 @lru_cache(maxsize=65_536)

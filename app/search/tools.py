@@ -46,6 +46,7 @@ async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
         view.viewpoint.character,
         name_speakers(chat.characters, chat.user_name),
         only_chat=call.ref.only_chat,
+        language=chat.language,
     )
     hits = (await search(db_session.raw, searched, terms, meaning, now=call.now))[: arguments.limit]
     if not hits:

@@ -59,6 +59,19 @@ async def test_a_memory_of_what_the_history_says_is_not_recalled(api: httpx.Asyn
     assert "- [memory] Mira finds calm in green glass." in recalled(await context(api, query="calm green glass"))
 
 
+@pytest.mark.parametrize(("language", "is_found"), [("en-GB", True), (None, False)])
+async def test_forms_of_a_word_are_recalled_by_their_stem(
+    api: httpx.AsyncClient, language: str | None, is_found: bool
+) -> None:
+    await begin_long(api, "The ponies ran off.")
+    await write(api, "Ren saw ponies.", importance=0.1)
+    if language:
+        await put(api, status=200, language=language)
+    for _ in range(2):  # the second time, the memory is remembered
+        found = " ".join(recalled(await context(api, query="pony")))
+        assert ("ponies ran" in found, "Ren saw" in found) == (is_found, is_found)
+
+
 @pytest.mark.parametrize("said", ["And what of Bo?", "Is it 42?"])
 async def test_a_short_name_or_number_is_recalled(api: httpx.AsyncClient, said: str) -> None:
     await begin_long(api, "Bo lives in room 42.")

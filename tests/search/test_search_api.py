@@ -256,6 +256,19 @@ async def test_what_is_known_of_a_user_is_found_once(api: httpx.AsyncClient) -> 
         assert {hit["chat_id"] for hit in hits} <= {chat_id, "a"}
 
 
+async def test_chats_of_one_language_are_searched_by_stems(api: httpx.AsyncClient) -> None:
+    for chat_id in ("a", "b"):
+        await begin(api, chat_id, search={"across_chats": True})
+        await put(api, chat_id, status=200, language="en-GB" if chat_id == "a" else "en")
+        await append(api, [message(1, "The ponies ran off.")], chat_id=chat_id)
+    await begin(api, "other")
+    hits = (await search(api, "pony", under=USER))["hits"]
+    assert sorted(hit["chat_id"] for hit in hits) == ["a", "b"]
+    assert hits[0]["snippet"] == "The **ponies** ran off."
+    await put(api, "b", status=200, language="de")
+    assert (await search(api, "pony", under=USER))["hits"] == [], "no stemmer knows both languages"
+
+
 async def test_messages_of_two_chats_are_no_neighbours(api: httpx.AsyncClient) -> None:
     for chat_id, first in (("a", "The ferry left."), ("b", "We sail on.")):
         await begin(api, chat_id, search={"across_chats": True})

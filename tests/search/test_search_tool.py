@@ -80,6 +80,18 @@ async def test_short_names_and_numbers_are_found(api: httpx.AsyncClient, query: 
     assert "Bo lives in room 42." in await find(api, query)
 
 
+@pytest.mark.parametrize(("language", "is_found"), [("en", True), (None, False)])
+async def test_forms_of_a_word_are_found_by_their_stem(
+    api: httpx.AsyncClient, language: str | None, is_found: bool
+) -> None:
+    await begin_long(api, "The ponies ran off.")
+    await write(api, "Ren saw ponies.")
+    if language:
+        await put(api, status=200, language=language)
+    found = await find(api, "pony")
+    assert ("ponies ran" in found, "Ren saw" in found) == (is_found, is_found)
+
+
 async def test_what_is_no_longer_said_is_not_found(api: httpx.AsyncClient) -> None:
     await begin_long(api)
     await edit(api, "m1", content="The pier is of oak.")
