@@ -35,6 +35,11 @@ def list_names(characters: Characters) -> list[str]:
     return [character["name"] for character in characters]
 
 
+def list_known_names(characters: Characters, user_name: str | None) -> list[str]:
+    """Return the names of all characters, disabled ones too, and of the user, if it has one."""
+    return [*list_names(characters), *([user_name] if user_name else ())]
+
+
 def list_aliases(character: Mapping[str, Any]) -> list[str]:
     """Return the former names of a character, newest last."""
     return list(character.get("aliases") or ())

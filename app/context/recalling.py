@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from app.chats.characters import find_meant, name_speakers
+from app.chats.characters import find_meant, list_known_names, name_speakers
 from app.chats.chat_lock import ChatRef
 from app.chats.settings import ChatSettings
 from app.context.budget import fit
@@ -85,7 +85,11 @@ async def find_recalled(
     row, settings, history = source.row, source.settings, source.history
     spoken = [entry.text for entry in reversed(history) if entry.role in _SPEAKING]
     newest_first = spoken if options.draft is None else [options.draft, *spoken]
-    terms = find_query_terms(options.query) if options.query else find_terms_of_messages(newest_first)
+    names = list_known_names(source.characters, row["user_name"])
+    if options.query:
+        terms = find_query_terms(options.query, row["language"], names)
+    else:
+        terms = find_terms_of_messages(newest_first, language=row["language"], names=names)
     meaning, words_alone = None, False
     if recalling is not None:
         query = options.query or " ".join(newest_first[: 1 if newest_first and len(newest_first[0]) >= _TELLING else 2])

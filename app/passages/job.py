@@ -26,6 +26,7 @@ class _Next:
 
     progress: Progress
     texts: Sequence[Text]
+    language: str | None
 
     @property
     def last_seq(self) -> int:
@@ -40,16 +41,18 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _N
         return None
     progress = Progress.of(head)
     texts = await queries.list_next(db_session.raw, line, progress.seq, progress.changed)
-    return _Next(progress, texts) if texts or progress.has_leftovers else None
+    if not texts and not progress.has_leftovers:
+        return None
+    return _Next(progress, texts, await queries.read_language(db_session.raw, line))
 
 
 async def _draft(_ctx: JobContext, claimed: Claimed, source: _Next) -> list[Row]:
-    return await asyncio.to_thread(_list_rows, claimed.owner.line[0], source.texts)
+    return await asyncio.to_thread(_list_rows, claimed.owner.line[0], source)
 
 
-def _list_rows(chat_key: UUID, texts: Sequence[Text]) -> list[Row]:
-    rows = [(one.message_id, one.digest, hash_keys(chat_key, list_keys(one.text))) for one in texts if one.text]
-    return [row for row in rows if row[2]]
+def _list_rows(chat_key: UUID, source: _Next) -> list[Row]:
+    keys = [(one, list_keys(one.text, source.language)) for one in source.texts if one.text]
+    return [(one.message_id, one.digest, hash_keys(chat_key, of_text)) for one, of_text in keys if of_text]
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Next, list[Row]]) -> bool | None:

@@ -6,6 +6,8 @@ one wrong letter, other than the first, has the beginning or the edges of the ri
 number: a hash of `chat_key` and the key, so that one index serves all chats and a search reads only the chat's own
 rows. Two keys with the same hash do no harm: a search compares the texts that it has found.
 
+A frequent word is a key only where it is written as a name (`names.py`).
+
 A speaker's name is no key of what is said, because half of a chat would have it.
 """
 
@@ -14,7 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
 from app.passages.frequent import SHORT
-from app.passages.words import is_frequent, is_spaceless, split_words
+from app.passages.names import find_names, is_name
+from app.passages.words import has_frequent, is_frequent, is_spaceless, split_words
 
 MAX_KEYS = 4_000
 """The most keys of a text; further words of a very long text are not found by the index."""
@@ -26,11 +29,14 @@ _LEAST_WITH_EDGES = 6
 _MOST_WITH_SHORT_EDGE = 7
 
 
-def list_keys(text: str) -> list[str]:
-    """Return the keys of a text, each once; at most MAX_KEYS."""
-    keys: dict[str, None] = {}
+def list_keys(text: str, language: str | None = None) -> list[str]:
+    """Return the keys of a text, each once; at most MAX_KEYS.
+
+    `language` is that of the chat (BCP 47). In English, or if it is unknown, frequent words are keys only as names.
+    """
+    keys: dict[str, None] = dict.fromkeys(find_names(text) if has_frequent(language) else ())
     for word in split_words(text):
-        if word not in keys and word not in SHORT and not is_frequent(word):
+        if word not in keys and word not in SHORT and not is_frequent(word, language):
             keys |= dict.fromkeys(_keys_of(word))
             if len(keys) >= MAX_KEYS:
                 break
@@ -73,7 +79,7 @@ def _keys_of(word: str) -> Iterator[str]:
 
 def _wanted_of(term: str) -> Iterator[str]:
     yield term
-    if is_spaceless(term) or len(term) < _SHORT_BEGINNING:
+    if is_name(term) or is_spaceless(term) or len(term) < _SHORT_BEGINNING:
         return
     yield f"^{term[:_BEGINNING]}"
     if len(term) >= _LEAST_WITH_EDGES:  # the text can have one letter more or less

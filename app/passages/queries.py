@@ -137,6 +137,13 @@ async def list_without_vectors(
     return [Text(*row) for row in rows]
 
 
+async def read_language(connection: Connection, line: Line) -> str | None:
+    """Return the language of a line (BCP 47); None if it is unknown."""
+    query = "SELECT language FROM chats WHERE chat_key = $1 AND line_id = $2"
+    language: str | None = await connection.fetchval(query, *line)
+    return language
+
+
 async def read_speakers(connection: Connection, line: Line) -> dict[str, str]:
     """Return, by role, the name that a message of the line gets if it has none of its own."""
     row = await connection.fetchrow(

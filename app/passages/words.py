@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from app.layers.text_cache import TextCache
 from app.passages.frequent import FREQUENT, UNNAMED
+from app.passages.names import find_names, is_name
 
 MAX_TERMS = 24
 """The most terms of a query. Of a longer query, the longest words count, because long words are rarer."""
@@ -61,8 +62,11 @@ def list_words(text: str) -> Sequence[str]:
 
 
 def count_words(text: str) -> Mapping[str, int]:
-    """Return how often a text has each word of `split_words`. The counts of texts searched recently are cached."""
-    return _counted.get(text, lambda: Counter(split_words(text)))
+    """Return how often a text has each word of `split_words` and each name of `find_names`.
+
+    The counts of texts searched recently are cached.
+    """
+    return _counted.get(text, lambda: Counter([*split_words(text), *find_names(text)]))
 
 
 def stem_likely(words: Iterable[str], terms: Iterable[str], stem: Callable[[str], str] | None) -> list[str]:
@@ -76,23 +80,30 @@ def stem_likely(words: Iterable[str], terms: Iterable[str], stem: Callable[[str]
     return [stem(word) if word[:2] in beginnings else word for word in words]
 
 
-def find_terms(query: str) -> list[str]:
-    """Return the terms of a query, each once, in their order; at most MAX_TERMS.
+def find_terms(query: str, language: str | None = None, names: Iterable[str] = ()) -> list[str]:
+    """Return the terms of a query, each once; at most MAX_TERMS: its words, then frequent words as names.
 
     A Chinese character is a term only if no other is next to it: otherwise the pairs are more precise.
+
+    Args:
+        query: The query.
+        language: The language of the chat (BCP 47). In other languages than English, no word counts as frequent.
+        names: The names of the chat's characters and of its user.
+
     """
-    return _limit(_list_terms(query))
+    return _limit(_list_terms(query, language, names))
 
 
-def _list_terms(text: str) -> list[str]:
-    """Return all terms of a text, each once, in their order."""
+def _list_terms(text: str, language: str | None, names: Iterable[str]) -> list[str]:
+    """Return all terms of a text, each once, as `find_terms` does."""
     found = [term for word in WORD.finditer(fold(text)) for term in _terms_of(word)]
-    return [term for term in dict.fromkeys(found) if is_topical(term)]
+    terms = [term for term in dict.fromkeys(found) if is_topical(term, language)]
+    return [*terms, *dict.fromkeys(find_names(text, names))] if has_frequent(language) else terms
 
 
-def find_query_terms(query: str) -> list[str]:
-    """Return the terms of a query, and after them its first MAX_SHORT_TERMS short terms, each once."""
-    return [*find_terms(query), *find_short_terms(query)[:MAX_SHORT_TERMS]]
+def find_query_terms(query: str, language: str | None = None, names: Iterable[str] = ()) -> list[str]:
+    """Return what `find_terms` returns, and after it the query's first MAX_SHORT_TERMS short terms, each once."""
+    return [*find_terms(query, language, names), *find_short_terms(query)[:MAX_SHORT_TERMS]]
 
 
 def find_short_terms(query: str) -> list[str]:
@@ -108,38 +119,46 @@ def find_short_terms(query: str) -> list[str]:
 
 
 def _limit(terms: list[str]) -> list[str]:
-    """Return the MAX_TERMS longest terms in their order."""
+    """Return the MAX_TERMS longest terms in their order; names come before longer words."""
     if len(terms) <= MAX_TERMS:
         return terms
-    longest = set(sorted(terms, key=len, reverse=True)[:MAX_TERMS])
+    longest = set(sorted(terms, key=lambda term: (is_name(term), len(term)), reverse=True)[:MAX_TERMS])
     return [term for term in terms if term in longest]
 
 
-def find_terms_of_messages(newest_first: Iterable[str], *, least: int = 2) -> list[str]:
+def find_terms_of_messages(
+    newest_first: Iterable[str], *, least: int = 2, language: str | None = None, names: Sequence[str] = ()
+) -> list[str]:
     """Return the terms of the newest message, and of earlier ones until there are `least` terms.
 
     After them come the short terms of these messages, at most MAX_SHORT_TERMS; they count for `least`, too.
+    `language` and `names` are those of `find_terms`.
     """
     terms: dict[str, None] = {}
     short: dict[str, None] = {}
     for text in newest_first:
-        terms |= dict.fromkeys(_list_terms(text))
+        terms |= dict.fromkeys(_list_terms(text, language, names))
         short |= dict.fromkeys(find_short_terms(text))
         if len(terms) + len(short) >= least:
             break
     return [*_limit(list(terms)), *list(short)[:MAX_SHORT_TERMS]]
 
 
-def is_frequent(word: str) -> bool:
+def has_frequent(language: str | None) -> bool:
+    """Return whether the list of frequent words is that of a language (BCP 47): of English, or if it is unknown."""
+    return language is None or language.partition("-")[0].lower() == "en"
+
+
+def is_frequent(word: str, language: str | None = None) -> bool:
     """Return whether a word says nothing about the topic."""
-    return word in FREQUENT
+    return word in FREQUENT and has_frequent(language)
 
 
-def is_topical(term: str) -> bool:
+def is_topical(term: str, language: str | None = None) -> bool:
     """Return whether a text can be found by this term alone."""
     if is_spaceless(term):
         return not _HIRAGANA.fullmatch(term)
-    return len(term) > 2 and term not in FREQUENT
+    return len(term) > 2 and not is_frequent(term, language)
 
 
 def list_patterns(terms: Sequence[str]) -> list[str]:
@@ -152,6 +171,8 @@ def list_patterns(terms: Sequence[str]) -> list[str]:
 
 
 def _patterns_of(term: str) -> Iterator[str]:
+    if is_name(term):
+        term = term.lower()
     if is_spaceless(term):
         pieces = [term]
     elif len(term) <= 2:

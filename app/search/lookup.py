@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from app.chats.characters import accepts, find_meant, name_speakers, word_spoken, word_unknown
+from app.chats.characters import accepts, find_meant, list_known_names, name_speakers, word_spoken, word_unknown
 from app.chats.chat_lock import ChatRef
 from app.chats.service import get_line
 from app.facts.book import list_held
@@ -92,7 +92,7 @@ async def search_chat(
     chat = await get_line(db_session, ref, asked.line)
     scene = await get_scene(db_session, ref, asked.scene, line=asked.line) if asked.scene else None
     stem = stemmer_of(chat.language)
-    terms = find_query_terms(asked.query)
+    terms = find_query_terms(asked.query, chat.language, list_known_names(chat.characters, chat.user_name))
     if asked.character is not None and not accepts(chat.characters, asked.character):
         message = word_unknown(chat.characters)
         raise Invalid(f"character: {message}", errors=[{"loc": ["body", "character"], "msg": message}])
@@ -123,9 +123,10 @@ async def search_user(
 
     The answer is a `SearchOut`. Words are compared by their stems if all these chats have the same language.
     """
-    terms = find_query_terms(asked.query)
     owner = user_key(tenant, user_id)
-    stem = stemmer_of_all(await queries.list_languages(db_session.raw, owner))
+    languages = await queries.list_languages(db_session.raw, owner)
+    stem = stemmer_of_all(languages)
+    terms = find_query_terms(asked.query, languages[0] if len(languages) == 1 else None)
     wanted = _wanted(asked, terms, stem, now)
     statement = statements_in_use(with_vectors=meaning is not None).of_user
     texts, wide = Texts([]), list[Row]()

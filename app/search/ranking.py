@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from app.memories.memory import DEFAULT_IMPORTANCE
+from app.passages.names import find_names, is_name
 from app.passages.words import count_words, list_words, stem_likely
 
 LEAST_SIMILARITY = 0.45
@@ -253,7 +254,10 @@ class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
 
 def _count(text: str, terms: Sequence[str], stem: Callable[[str], str] | None) -> Mapping[str, int]:
     """Return how often a text has each of its words. With `stem`, words that begin like a term are counted as stems."""
-    return count_words(text) if stem is None else Counter(stem_likely(list_words(text), terms, stem))
+    if stem is None:
+        return count_words(text)
+    names = find_names(text) if any(map(is_name, terms)) else ()
+    return Counter(stem_likely([*list_words(text), *names], terms, stem))
 
 
 def _find_shares(terms: Sequence[str], counts: Mapping[str, int], near: Near) -> dict[str, float]:

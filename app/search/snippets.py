@@ -51,7 +51,7 @@ def _find(text: str, terms: Sequence[str], stem: Callable[[str], str] | None) ->
     stems = [stem(term) for term in terms] if stem else terms
     similar = SimilarTerms(stems)
     for found in WORD.finditer(text):
-        word = fold(found[0])
+        word = found[0] if found[0] in terms else fold(found[0])  # a name is a term as it is written
         if found["spaceless"]:
             yield from _find_inside(found, word, stems)
             continue

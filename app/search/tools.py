@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.chats.characters import name_speakers
+from app.chats.characters import list_known_names, name_speakers
 from app.chats.service import get_line
 from app.kit.wire import Text
 from app.layers.tool import Answer, Tool, ToolCall, read
@@ -32,13 +32,13 @@ class MemorySearch(BaseModel):
 
 
 async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
-    terms = find_query_terms(arguments.query)
+    db_session = call.db_session
+    chat = await get_line(db_session, call.ref, None)
+    terms = find_query_terms(arguments.query, chat.language, list_known_names(chat.characters, chat.user_name))
     meaning = await embed_query(call.embedder, arguments.query)
     if not terms and meaning is None:
         return read("The query has no word to search for. Name a person, a thing, a place or an event.")
-    db_session = call.db_session
     view = await view_chat(db_session, call.ref, character=call.character)
-    chat = await get_line(db_session, call.ref, None)
     searched = Searched(
         call.ref.key,
         chat.line_id,

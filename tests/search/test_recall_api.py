@@ -72,6 +72,15 @@ async def test_forms_of_a_word_are_recalled_by_their_stem(
         assert ("ponies ran" in found, "Ren saw" in found) == (is_found, is_found)
 
 
+async def test_a_name_that_is_a_frequent_word_is_recalled(api: httpx.AsyncClient) -> None:
+    await begin_long(api, "I met Will in the yard.")
+    await write(api, "May knows Will.", importance=0.1)
+    for _ in range(2):  # the second time, the memory is remembered
+        found = " ".join(recalled(await context(api, query="And where is Will?")))
+        assert ("met Will" in found, "May knows" in found) == (True, True)
+    assert recalled(await context(api, query="Will you?")) == []
+
+
 @pytest.mark.parametrize("said", ["And what of Bo?", "Is it 42?"])
 async def test_a_short_name_or_number_is_recalled(api: httpx.AsyncClient, said: str) -> None:
     await begin_long(api, "Bo lives in room 42.")

@@ -80,6 +80,24 @@ async def test_short_names_and_numbers_are_found(api: httpx.AsyncClient, query: 
     assert "Bo lives in room 42." in await find(api, query)
 
 
+@pytest.mark.parametrize("language", ["en", None])
+async def test_a_frequent_word_that_is_a_name_is_found(api: httpx.AsyncClient, language: str | None) -> None:
+    await begin_long(api, "I met Will in May.")
+    if language:
+        await put(api, status=200, language=language)
+    await append(api, [message(7, "We will go on."), *(message(n, f"Day {n}.") for n in range(8, 12))])
+    for query in ("What did Will say?", "Will", "in May"):
+        lines = (await find(api, query)).splitlines()[1:]
+        assert lines == ["- [message] User: I met Will in May. (message m1)"]
+
+
+async def test_words_of_other_languages_are_no_frequent_ones(api: httpx.AsyncClient) -> None:
+    await begin_long(api, "Das ist die Not.")
+    assert "no word to search for" in await find(api, "not")
+    await put(api, status=200, language="de")
+    assert "Das ist die Not." in await find(api, "not")
+
+
 @pytest.mark.parametrize(("language", "is_found"), [("en", True), (None, False)])
 async def test_forms_of_a_word_are_found_by_their_stem(
     api: httpx.AsyncClient, language: str | None, is_found: bool

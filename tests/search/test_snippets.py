@@ -28,6 +28,7 @@ def test_terms_are_marked(text: str, terms: list[str], snippet: str) -> None:
 
 
 def test_forms_of_a_word_are_marked_by_their_stem() -> None:
+    assert make_snippet("We will ask Will.", ["Will"], stemmer_of("en")) == "We will ask **Will**."
     assert make_snippet("She promised it.", ["promises"], stemmer_of("en")) == "She **promised** it."
 
 
