@@ -68,6 +68,19 @@ _IN_INDEX = f"""
         ORDER BY likelihood DESC, max(found.number) DESC LIMIT {{most_in_index}}) AS p
     WHERE {{which}}"""  # noqa: S608
 
+# Frequent words that are written as names were no keys in former releases, so the newest indexed messages are compared
+# with them, if the query has any. Without one, the planner's condition on a constant skips the part.
+_NAMED = f"""
+        SELECT m.*, NULL::float8 FROM (
+            SELECT * FROM messages
+            WHERE chat_key = c.chat_key AND line_id = c.line_id AND (SELECT {{names}}) IS NOT NULL
+                AND seq > c.head_seq - {{most}} AND seq <= i.seq AND seq <> ALL (i.changed) AND {{where}}
+                AND content ~ (SELECT {{names}})
+            ORDER BY seq {ONE_LOOKUP_EACH}) AS m"""  # noqa: S608
+
+# A folded key never begins with a capital of ASCII.
+_NAMES = r"""'\m(' || string_agg(k.key, '|') || ')\M' FROM unnest({keys}::text[]) AS k (key) WHERE k.key ~ '^[A-Z]'"""
+
 _FOUND_BY_INDEX = f"""
         SELECT m.*, p.likelihood FROM in_index p CROSS JOIN LATERAL (
             SELECT * FROM messages
@@ -96,18 +109,21 @@ def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_I
     return _IN_INDEX.format(which=which, keys=keys, most_with_key=most_with_key, most_in_index=most)
 
 
-def write_messages(where: str, most: int) -> str:
+def write_messages(where: str, most: int, keys: str) -> str:
     """Return a query on the line's row `c` for the messages that `in_index` has found, or that are not in the index.
 
     Its columns are those of `messages`, and `likelihood`, NULL if the message is not in the index.
 
     Args:
         where: A condition on the columns of `messages`.
-        most: How many of the newest messages that are not in the index are read at most.
+        most: How many of the newest messages that are not in the index are read at most. If a key is that of a name
+            (`names.py`), as many of the newest ones that are in the index are compared with it.
+        keys: The parameter with the keys.
 
     """
-    parts = (_NOT_IN_INDEX, _CHANGED, _FOUND_BY_INDEX)
-    found = "\n        UNION ALL".join(part.format(where=where, most=most) for part in parts)
+    parts = (_NOT_IN_INDEX, _CHANGED, _FOUND_BY_INDEX, _NAMED)
+    names = _NAMES.format(keys=keys)
+    found = "\n        UNION ALL".join(part.format(where=where, most=most, names=names) for part in parts)
     return f"SELECT m.* FROM ({_PROGRESS}) AS i CROSS JOIN LATERAL ({found}) AS m"  # noqa: S608
 
 

@@ -164,7 +164,7 @@ def _write_recall(documents: str, *, with_vectors: bool) -> str:
     of_layers = f"""
         SELECT {COLUMNS}, NULL::text, NULL::text, NULL::bytea, NULL::float8, {similarity}
         FROM ({documents}) AS of_layers{near}"""  # noqa: S608
-    messages = _write_messages(_IS_RECALLED, MAX_MESSAGES, with_vectors=with_vectors)
+    messages = _write_messages(_IS_RECALLED, MAX_MESSAGES, places)
     texts = _TEXTS.format(
         texts=f"{of_layers} UNION ALL {messages}",
         columns=COLUMNS,
@@ -185,7 +185,7 @@ def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int,
         near = f" LEFT JOIN ({write_text_similarities(chats, *places.given)}) AS near ON near.digest = known.digest"
     texts = _EVERYWHERE.format(
         documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
-        messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, with_vectors=with_vectors),
+        messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, places),
         places=_PLACES,
         lowered=_LOWERED.format(text="f"),
         columns=COLUMNS,
@@ -200,13 +200,13 @@ def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int,
     return write_likely(texts, places, MAX_LOOKED_UP, which=which, most_in_index=most_in_index, more=more)
 
 
-def _write_messages(where: str, most: int, *, with_vectors: bool) -> str:
+def _write_messages(where: str, most: int, places: Places) -> str:
     """Return the query of the messages of a line's row `c`: those with a word, with vectors also those near in meaning.
 
     `where` is a condition on the columns of `messages` and the rows `c` and `q` of the statement.
     """
-    found = _MESSAGES.format(messages=write_messages(where, most), similarity="NULL::float8")
-    if not with_vectors:
+    found = _MESSAGES.format(messages=write_messages(where, most, f"${places.keys}"), similarity="NULL::float8")
+    if not places.with_vectors:
         return found
     near = _MESSAGES.format(messages=write_near_messages(where), similarity="m.similarity")
     return f"{found} UNION ALL {near}"

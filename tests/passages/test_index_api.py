@@ -46,6 +46,12 @@ async def read_progress(database: Database, tenant: str) -> Json:
     return {name: value for name, value in found.items() if name != "chat"}
 
 
+async def clear_keys(database: Database) -> None:
+    """Leave the rows of the index without keys."""
+    async with database.raw() as connection:
+        await connection.execute("UPDATE passages SET keys = '{}'")
+
+
 async def count_rows(database: Database, tenant: str, chat: str = "c") -> int:
     async with database.raw() as connection:
         query = "SELECT count(*) FROM passages WHERE chat_key = $1"
@@ -61,6 +67,35 @@ async def test_messages_are_found_before_and_in_the_index(
     assert await find(api, "lanterns violins") == {"m5", "m70"}
     await append(api, [message(129, "Another lantern.")])
     assert await find(api, "lantern") == {"m5", "m129"}
+
+
+async def begin_with_names(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, language: str) -> None:
+    """A chat of 64 messages in the index; m5 has the name Will, m10 the verb."""
+    await begin(api, memos={"enabled": False})
+    await put(api, status=200, language=language)
+    messages = sail(1, 64)
+    messages[4]["content"], messages[9]["content"] = "A green lantern for Will.", "We will sail."
+    await append(api, messages)
+    await settle(dispatcher, clock)
+
+
+async def test_a_name_is_found_in_the_index_of_former_releases(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database
+) -> None:
+    await begin_with_names(api, dispatcher, clock, "en")
+    assert await find(api, "And Will?") == {"m5"}
+    await clear_keys(database)
+    assert await find(api, "lantern") == set()
+    assert await find(api, "And Will?") == {"m5"}
+    await edit(api, "m5", content="A green lantern for Bill.")
+    assert await find(api, "And Will?") == set()
+
+
+async def test_other_languages_have_no_frequent_words_of_english(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await begin_with_names(api, dispatcher, clock, "de")
+    assert await find(api, "will") == {"m5", "m10"}
 
 
 async def test_of_a_frequent_word_the_newest_are_found(
