@@ -110,8 +110,8 @@ class Profile(Generic[Value]):
         text: Returns the text to judge, or None if there is none.
         person: The grammatical person outside quotation marks: `third`, or `first` for a diary; None is not judged.
         in_past: Whether the text reports in the past tense.
-        may_address: Whether the text may address somebody if the material does, as the entries of a diary can. If
-            so, it may also show moments in the present tense if the material does.
+        may_address: Whether the text may do two things that its material does: address somebody, and show moments in
+            the present tense. True for the fold of a diary, whose entries may do both.
         may_quote: Whether the text may consist mostly of quotations.
         quotes_sources: Whether all quotations should be from the material. If so, a text with one that has no word of
             it is refused once.
