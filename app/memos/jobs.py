@@ -84,14 +84,19 @@ async def _read_context(
         filters=filters,
         most_searched=_LOOKED_BACK,
     )
-    speakers = {said.name for said in source.utterances}
-    described = [(name, find_persona(source.characters, name)) for name in source.names if name in speakers]
+    described = [(name, find_persona(source.characters, name)) for name in source.names if _occurs(name, source)]
     personas = [(source.user_name or "User", source.user_persona or ""), *described]
     return MemoContext(
         before=[_utter(message, source.sole, source.user_name) for message in before],
         times={seq: word_time(at, source.time_zone) for seq, at in source.sent_at.items()},
         personas=[(name, persona) for name, persona in personas if persona.strip()],
     )
+
+
+def _occurs(name: str, source: Source) -> bool:
+    """Return whether a character speaks in the batch or is named in it."""
+    folded = name.casefold()
+    return any(said.name == name or folded in said.text.casefold() for said in source.utterances)
 
 
 def _utter(message: asyncpg.Record, sole: str | None, user_name: str | None) -> Utterance:
