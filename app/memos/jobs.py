@@ -1,5 +1,6 @@
 """The job that makes a memo."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -94,9 +95,9 @@ async def _read_context(
 
 
 def _occurs(name: str, source: Source) -> bool:
-    """Return whether a character speaks in the batch or is named in it."""
-    folded = name.casefold()
-    return any(said.name == name or folded in said.text.casefold() for said in source.utterances)
+    """Return whether a character speaks in the batch or is named in it, not only as a part of a word."""
+    named = re.compile(rf"(?<![a-z0-9]){re.escape(name.casefold())}(?![a-z0-9])")
+    return any(said.name == name or named.search(said.text.casefold()) for said in source.utterances)
 
 
 def _utter(message: asyncpg.Record, sole: str | None, user_name: str | None) -> Utterance:

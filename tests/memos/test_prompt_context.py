@@ -101,12 +101,12 @@ async def test_one_line_tells_of_the_user_and_of_each_speaker(
 async def test_characters_who_are_only_named_are_described(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    characters = [{"name": name, "persona": f"{name} keeps the lamp."} for name in ("Kai", "Lena", "Tess")]
+    characters = [{"name": name, "persona": f"{name} keeps the lamp."} for name in ("Kai", "Lena", "Al", "灯子")]
     await put(api, user_name="Mira", characters=characters)
     messages = [said(n, name="Kai") if n % 2 == 0 else said(n) for n in range(1, 9)]
-    messages[2]["content"] = "Where is LENA today?"
+    messages[2]["content"] = "Where is LENA? Also, 灯子は?"
     await make(api, dispatcher, clock, messages)
-    assert [line["name"] for line in quoted_in(asked(model)[0], "personas")] == ["Kai", "Lena"]
+    assert [line["name"] for line in quoted_in(asked(model)[0], "personas")] == ["Kai", "Lena", "灯子"]
 
 
 async def test_context_stays_quoted_data(
