@@ -69,8 +69,9 @@ class Dispatcher:
 
     The due work of a tenant that has used up its monthly tokens is *held*: it stays due, but is not claimed. Items that
     are already running end normally, and other tenants are not affected. The first poll of the next month finds the
-    held work. Requests work as usual, with one exception: a full cut, which removes the oldest messages from a chat's
-    history, waits for their memories. If that work is held, the history grows until the cut is forced.
+    held work. Requests work as usual, with one exception: a full cut or a session's cut (`app/history/cut.py`), which
+    removes the oldest messages from a chat's history, waits for their memories. If that work is held, the history grows
+    until a cut is forced.
 
     Args:
         ctx: The context that jobs run with.
@@ -225,8 +226,8 @@ class Dispatcher:
     def _by_last_round(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
         """Return the owners, the one that was served longest ago first.
 
-        Owners that were not served since they last had no work come before all others. Each call of `_start` is a
-        round. Owners with the same round stay in the order of `found`.
+        Owners that were never served, or that a later poll did not find, come before all others. Each call of `_start`
+        is a round. Owners with the same round stay in the order of `found`.
         """
         self._last_rounds = {ripe.owner: round_ for ripe in found if (round_ := self._last_rounds.get(ripe.owner))}
         return sorted(found, key=lambda ripe: self._last_rounds.get(ripe.owner, 0))
@@ -296,7 +297,10 @@ class Dispatcher:
                 return
 
     async def _revive(self) -> None:
-        """Make items due again that failed while the model was unavailable. Called when the model answers again."""
+        """Make items due again that failed while the model was unavailable.
+
+        Called after each job that got an answer of a model, because the model is then available.
+        """
         async with self._ctx.database.raw() as connection:
             owners = await list_revivable(connection)
         for owner in owners:  # one by one: the row of a line is locked before its items

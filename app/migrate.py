@@ -20,7 +20,7 @@ def migrate(url: str, revision: str = "head") -> None:
     """Migrate the schema of the database at `url`.
 
     `head` and `+N` migrate forward; any other `revision` migrates back to it. Raises Unavailable, and its subclass
-    DatabaseRejected if an extension is missing.
+    DatabaseRejected if an extension is missing or may not be created.
     """
     config = _config(url)
     with unavailable_if_away(), naming_missing_extension():

@@ -44,7 +44,7 @@ class Appended(Speaker, Protocol):
 
 
 class LogMessage(NamedTuple):
-    """A message as it is when a tool is called: the newest one, or the one that the call names."""
+    """A stored message: the newest one when a tool is called, the one that the call names, or one that was restored."""
 
     seq: int
     message_id: str

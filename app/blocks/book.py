@@ -136,7 +136,7 @@ async def edit_in_chat(
 
 
 async def edit_in_scope(db_session: DbSession, scope: ScopeKey, edit: Edit, *, now: datetime) -> None:
-    """Edit the text of a wide scope for a person. Raises BlockNotFound, PatternNotFound, BlockTooLong."""
+    """Edit the text of a block of a wide scope for a person. Raises BlockNotFound, PatternNotFound, BlockTooLong."""
     check_label(edit.label)
     await lock_scope(db_session, scope)
     await _edit(db_session, Viewpoint.of_scope(scope), edit, now=now)
@@ -175,7 +175,7 @@ async def _delete(db_session: DbSession, scope: ScopeKey, label: str, *, now: da
 
 
 def _is_written(log: Sequence[Applied], text: str) -> bool:
-    """Return whether a person wrote the first operation as a whole text and the last one, and the text is `text`."""
+    """Return whether the log begins with a whole text of a person and ends with an operation of a person and `text`."""
     first, last = log[0].step, log[-1].step
     return first.operation == "replace" and first.origin == last.origin == "person" and log[-1].text == text
 

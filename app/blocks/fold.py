@@ -134,8 +134,9 @@ def apply(steps: Iterable[Known], made: Collection[Known] = ()) -> Log:
     """Return the outcomes of operations, one after the other. One that does not apply leaves the text as it is.
 
     A deletion restores the text from before the first operation of its scope: the text of the wider scopes and of the
-    memories. `made` are the operations that write memories; they belong to no scope. If the operations of a scope make
-    the text too long, the text of the wider scopes gives way (`_give_way`).
+    memories. `made` are the operations that write memories; their ranks do not count, so none of them is the first
+    operation of a scope. If the operations of a scope make the text too long, the text of the wider scopes gives way
+    (`_give_way`).
     """
     log: list[Applied] = []
     left_out: list[str] = []
@@ -155,7 +156,7 @@ def apply(steps: Iterable[Known], made: Collection[Known] = ()) -> Log:
 
 
 def _split(steps: Iterable[Known], made: Collection[Known]) -> list[list[Known]]:
-    """Return the operations in parts. A part begins with a `replace`, or on the text of the wider scopes."""
+    """Return the operations in parts. Each `replace`, and the first operation of each scope, begins a new part."""
     parts: list[list[Known]] = []
     rank = None
     for step in steps:
@@ -243,8 +244,9 @@ def list_with_memories(
 ) -> tuple[Sequence[Known], Sequence[Known]]:
     """Return all operations on the block `facts` and those that write memories, in order, and the latter alone.
 
-    `steps` include the operations that have no effect any more. The block begins with the memories, even if the whole
-    text of a person hides them. If a tool wrote the whole text, the memories that were stored after it follow it.
+    `steps` include the operations that have no effect any more. The list begins with the operation that writes
+    memories, even if the whole text of a person hides them in the block. If a tool wrote the whole text, another
+    operation follows it, which writes the memories that were stored later.
     """
     present = choose_base(drop_deleted(steps))
     base = _find_base(present)

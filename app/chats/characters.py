@@ -1,8 +1,8 @@
 """Selects a chat's active characters, the sole character, and the character that a request means. Pure.
 
 An active character is one that is not disabled; the sole character is the only active one. A disabled character is
-ignored unless a request names it: a message without a name is never its message, and it does not count when a context
-decides whether to write the names of speakers. Its own messages keep its name.
+ignored unless a request names it: a message without a name is never its message, and a context does not count the
+character when it decides whether to write the names of speakers. The character's own messages keep its name.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,8 @@
 """Typed events of a chat, and how each changes the counts in the line's head. Pure.
 
-An operation on a chat defers an event. `app/pipeline.py` has a handler for each type of event; it runs in the same
-transaction before the commit, so the memories are never committed without the messages or the other way round.
+An operation on a chat defers an event. `app/pipeline.py` has a handler for each type of deferred event; it runs in the
+same transaction before the commit, so the memories are never committed without the messages or the other way round.
+`SettingsChanged` and `AnchorMoved` are not deferred: the layers' handlers are called with them directly.
 """
 
 from bisect import bisect_right
@@ -81,9 +82,9 @@ class TextsAdded(LineEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesChanged(LineEvent):
-    """Messages were edited, deleted, hidden, un-hidden, excluded or included, or got another time.
+    """Messages were edited, deleted, restored, hidden, un-hidden, excluded or included, or got another time.
 
-    Or a person cleared the choice to keep a message visible.
+    The event also reports that a person cleared the choice to keep a message visible (`unpinned`).
 
     Attributes:
         pairs: Each changed message before and after, in seq order. The two are equal if only the time changed.
@@ -158,7 +159,7 @@ class MessagesMoved(LineEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsChanged(LineEvent):
-    """A PUT of the chat may have changed its settings, characters or time zone."""
+    """A PUT may have changed the chat's settings, characters or time zone, or a vault was imported as the chat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +210,7 @@ class SessionBroken(LineEvent):
 
 @dataclass(frozen=True, slots=True)
 class LayerChanged:
-    """A job or a person changed the content of a layer, or a job gave up. A cut that waits is decided on again.
+    """A job, a person or a tool changed the content of a layer, or a job gave up. A waiting cut is decided on again.
 
     Attributes:
         head: The line's head, locked.
@@ -223,7 +224,7 @@ class LayerChanged:
 
 @dataclass(frozen=True, slots=True)
 class CurrentLineReplaced:
-    """Another line of a chat has become the current one, by a restore, a switch or a re-import."""
+    """Another line of a chat has become current, by a restore, a switch or a re-import, or a vault was imported."""
 
     tenant: str
     chat_key: UUID

@@ -122,9 +122,10 @@ def server_options(settings: Settings) -> dict[str, Any]:
 
 
 async def _prepare(settings: Settings, host: str) -> None:
-    """Check the database and register the environment's admin key.
+    """Wait for the database, check it, and register the environment's admin key.
 
-    Raises SettingsError if the database is not ready, or if `host` is not loopback and no key was ever created.
+    Raises SettingsError if the database rejects this process or is not migrated, if the stored vectors are of another
+    embedding model, or if `host` is not loopback and no key was ever created.
     """
     database = Database(settings.sqlalchemy_url, pool_size=2)
     try:

@@ -113,7 +113,7 @@ def _say_end(counts: Counts, line: str) -> None:
 
 
 def _run_from_markdown(options: argparse.Namespace) -> int:
-    """Make the changes in the chat, and print what was skipped and how many were made."""
+    """Make the changes in the chat, or list them with `--dry-run`; print what was skipped and the number of changes."""
     if options.chat_id is None:
         raise SettingsError("--from-markdown needs --chat-id")
     ref, path = name_chat(options.tenant, options.chat_id), options.from_markdown

@@ -1,8 +1,8 @@
 """Finds sentences in which speakers state who they are, what they like, or what they promise. Pure.
 
-Only such sentences are certain enough for the core block `facts`, which is in every prompt. If the caller gave a
-message an importance, only this importance decides whether its sentences reach the block. A sentence about an event can
-be as important, but only for a while. The rules recognise the first person in English, German, Spanish, French,
+Only such sentences are certain enough for the core block `facts`, which is in every prompt: a sentence about an event
+can be as important as they are, but only for a while. If the caller gave a message an importance, only this importance
+decides whether its sentences reach the block. The rules recognise the first person in English, German, Spanish, French,
 Japanese and Chinese.
 """
 

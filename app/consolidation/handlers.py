@@ -25,7 +25,7 @@ NAME = "consolidation"
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
-    """Schedule the ranges that the new messages complete, or that a pause before these messages has ended."""
+    """Schedule the ranges that end with the new messages, at a pause before them, or because a forced cut is near."""
     head = event.head
     settings = ConsolidationSettings.of(head.settings)
     if not settings.enabled:

@@ -47,7 +47,7 @@ class _Dated(NamedTuple):
 
 
 def place_of(head: Head, source: Source) -> Place:
-    """Return the place where the chat stores facts and memories: its keys, its user, its character and its settings."""
+    """Return where the chat stores what it learns: its tenant, key, user, sole character and learning settings."""
     return Place(head.tenant, head.chat_key, source.user_id, source.sole, LearningSettings.of(head.settings))
 
 

@@ -53,7 +53,9 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """An `Arrangement` as the blocks of one format. Each text is rendered and counted once; blank texts are left out.
+    """An `Arrangement` (`segments.py`) as the blocks of one format.
+
+    Each text is rendered and counted once; blank texts are left out.
 
     Attributes:
         render_options: The options it was rendered with.

@@ -250,7 +250,7 @@ class Source:
         settings: The chat's settings, as they take effect.
         characters: The chat's characters.
         contributed: The contribution of each layer, by name.
-        edge_kind: Which seqs are edges.
+        edge_kind: Which seqs are edges, that is, where the history may begin (`edges_in_effect`).
         edges: The edges that the layers contribute.
         history: The messages from the anchor on, oldest first, with blank ones, which are not sent.
         history_messages: How many of them count for cuts, as in `Head.history_messages`: those that are not blank.

@@ -162,7 +162,8 @@ def find_hour(history: Sequence[HistoryMessage], now: datetime, *, has_draft: bo
     """Return the time that decides how far memories have faded: the hour in which the newest message was sent.
 
     So a context that is read twice in a turn recalls the same, and the memories that a process remembers are read
-    again once an hour at most. The time is never after `now`, and the hour of `now` for a draft and an empty history.
+    again once an hour at most. The time is never after `now`. With a draft, or if the history is empty, it is the hour
+    of `now`.
     """
     sent_at = datetime.fromisoformat(history[-1].sent_at) if history and not has_draft else now
     return min(sent_at, now).astimezone(UTC).replace(minute=0, second=0, microsecond=0)

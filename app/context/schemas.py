@@ -313,7 +313,7 @@ class InclusionOut(BaseModel):
         "worth remembering."
     )
     by: str | None = Field(
-        description="The source that covers it, such as `memo:…` or `summary:3`. With `none` or `hidden`, a fact or "
-        "memory that was learnt from it, such as `memory:…`. With `none`, if nothing was learnt, the memo that found "
-        "nothing memorable in it. Null if there is none of these."
+        description="The source that covers it, such as `memo:…` or `summary:3`. With `none`, and for a message "
+        "that scenes hide, a fact or memory that was learnt from it, such as `memory:…`. With `none`, if nothing was "
+        "learnt, the memo that found nothing memorable in it. Null if there is none of these."
     )

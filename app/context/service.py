@@ -262,14 +262,17 @@ def _gather(
 
 
 def _is_overdue(source: Source) -> bool:
-    """Return whether the history has `max_messages` or more, so that a forced cut is due, but still delayed."""
+    """Return whether the history has `max_messages` or more: a forced cut (`history/cut.py`) is still to come."""
     return source.history_messages >= source.settings.max_messages
 
 
 def _word_service_segments(
     source: Source, present: Collection[str], tables: SegmentTables, now: datetime, *, stamped: bool
 ) -> list[Segment]:
-    """Return the segments that the service makes from the line's row; `present` are the names of memory segments."""
+    """Return the segments that the service makes from the line's row.
+
+    `present` are the names of the memory segments before the history, which the instruction explains.
+    """
     row, settings = source.row, source.settings
     texts_by_name = [
         ("system", row["system_prompt"] or ""),

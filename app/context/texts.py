@@ -26,7 +26,7 @@ def word_instruction(
 ) -> str:
     """Return the instruction that explains the memory segments to the model, or "" if there is nothing to explain.
 
-    `present` has the names of the segments in the context, and `instructions` the text about each, by the segment's
+    `present` has the names of the memory segments to explain, and `instructions` the text about each, by the segment's
     name. With `stamped`, messages have inline timestamps, and the instruction says that the service adds them. If `own`
     is not None, it replaces the whole instruction.
     """

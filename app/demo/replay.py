@@ -17,8 +17,8 @@ from app.demo.tool_calls import TOOL, Message, ToolCall
 _MAX_STEP_MESSAGES = 8
 _POLL_S = 0.05
 _PATIENCE_S = 90.0
-"""The maximum wait for the background work of one step, in seconds. After the first time-out, or an error of the work,
-the replay no longer waits."""
+"""The maximum wait for the background work of one step, in seconds. After the first time-out, or once a work item that
+failed is tried a second time, the replay no longer waits."""
 
 
 class Step(NamedTuple):

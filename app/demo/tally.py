@@ -1,4 +1,4 @@
-"""Formats what a model did in an evaluation: what was made, refused and asked again, tokens and time. Pure."""
+"""Formats what a model did in an evaluation: texts made, calls, refused answers, tokens and time. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

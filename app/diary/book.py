@@ -211,8 +211,8 @@ async def edit_entry(
     No model rewrites a text that a person wrote. An entry with such a text does not depend on a reply, and neither does
     an entry that is kept.
 
-    Raises ChatNotFound, EntryNotFound, and Conflict for `kept` of an entry that the service wrote, or if an entry that
-    is kept has no reply that it could depend on again.
+    Raises ChatNotFound, EntryNotFound, and Conflict in two cases: `given` has `kept`, but the service wrote the current
+    text; or the entry is no longer to be kept, but has no reply that it could depend on again.
     """
     head, entry = await _lock_entry(db_session, ref, entry_id)
     values: dict[str, Any] = {}
@@ -249,7 +249,7 @@ async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None,
 
 
 async def find_sources(db_session: DbSession, chat: ChatLine, character: str | None = None) -> frozenset[str]:
-    """Return the sources of one diary or of all diaries that contexts contain.
+    """Return the sources that contexts contain, of one diary or of all diaries.
 
     The source of an entry is `diary:<entry_id>`, that of a folded part `diary:folded:<version>`. Each diary is looked
     up in its character's prompt, the unnamed diary in the prompt of a request without a character.

@@ -61,9 +61,10 @@ async def take_over(
 
     The turns that an entry of the service is about are called a period. If a period ended with the reply at `at_seq`,
     the service's entry may be scheduled already, so it is cancelled. If the call came before the reply, a period may
-    also have ended with a message with tool calls before the reply. So the character's entries about any message from
-    `turn_seq` to `at_seq` are cancelled. A new period begins after the reply, unless the chat has other active
-    characters: the open period then goes on, because their entries about it are still due.
+    also have ended with a message with tool calls before the reply. So the service's unwritten entries for the
+    character about any message from `turn_seq` (as in `Bound`) to `at_seq` are cancelled. A new period begins after the
+    reply, unless the chat has other active characters: the open period then goes on, because their entries about it are
+    still due.
     """
     first_seq = at_seq if turn_seq is None else min(turn_seq, at_seq)
     unwritten = await _list_unwritten(db_session, head, character, first_seq, at_seq)

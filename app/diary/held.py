@@ -5,9 +5,9 @@ the entries before the anchor, and holds them until the next cut. Between cuts i
 holds changes or becomes invalid, or if the settings or the time zone change. Later entries are in the segment
 `diary_recent`, after the history.
 
-If the fold that it holds becomes invalid, the segment is chosen again at once. That choice is provisional: it ends when
-the lost fold is valid again, and then the former choice returns; or when the fold that replaces it is made, and then
-the segment is chosen once more.
+If the fold that it holds becomes invalid, the segment is chosen again at once. If another fold is due that will replace
+the lost one, that choice is provisional: it ends when the lost fold is valid again, and then the former choice returns;
+or when the new fold is made, and then the segment is chosen once more.
 """
 
 from collections.abc import Collection, Mapping, Sequence

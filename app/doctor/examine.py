@@ -65,7 +65,7 @@ def _index_of(found: list[Finding], check: str) -> int:
 
 
 async def _examine_database(settings: Settings, place: Place, clock: Clock) -> list[Finding]:
-    """Run the checks that need the database. If it cannot be used, return this fault, and the checks as skipped."""
+    """Run the checks that need the database. If it cannot be used, return that as a fault, and the rest as skipped."""
     checks: dict[str, Check] = {
         "locale": lambda connection: check_locale(connection, is_embedded=place.data is not None),
         "permissions": check_permissions,

@@ -7,9 +7,9 @@ MAX_CHARS = 100_000
 
 
 def split_texts(texts: Sequence[str], *, max_texts: int, max_chars: int = MAX_CHARS) -> Iterator[Sequence[str]]:
-    """Yield all texts in their order, in batches of at most so many texts and characters.
+    """Yield all texts in their order, in batches of at most `max_texts` texts and `max_chars` characters.
 
-    A longer text is a batch of its own.
+    A text of more than `max_chars` characters is a batch of its own.
     """
     first = chars = 0
     for index, text in enumerate(texts):

@@ -10,7 +10,7 @@ from app.kit.db import Table
 
 
 class EmbeddingModel(Table):
-    """A model that has vectors, or had some. At most one is current: processes start only with this model.
+    """A model that has vectors, or had some. At most one is current: a process configured with another does not start.
 
     The others are former models, and the one for which `memobook reindex` makes vectors. `unrelated_similarity` is the
     mean cosine of unrelated sentences (`scale.py`), NULL until it is measured.

@@ -101,6 +101,6 @@ async def record_coming(database: Database, embedder: TextEmbedder, clock: Clock
 
 
 async def make_current(database: Database, model: RecordedModel) -> None:
-    """Make a recorded model the current one: from now on, processes start only with this model."""
+    """Make a recorded model the current one: from now on, a process configured with another one does not start."""
     async with database.unit_of_work() as db_session:
         await queries.replace_current(db_session.raw, model.model_id)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from app.kit.llm.embeddings import Vector
 
 _DIGITS = 9
-"""So many significant digits distinguish all floats of 32 bits. pgvector then rounds them to 16 bits."""
+"""This many significant digits distinguish all floats of 32 bits. pgvector then rounds the numbers to 16 bits."""
 
 
 def normalise(numbers: Sequence[float]) -> Vector:

@@ -4,7 +4,7 @@ from app.kit.job_context import TextEmbedder
 
 
 class WrappedEmbedder:
-    """Has the model of another embedder, and closes with it; subclasses define `embed`."""
+    """Has the name and the dimension of another embedder, and closes it in `aclose`; subclasses define `embed`."""
 
     def __init__(self, embedder: TextEmbedder) -> None:
         self._embedder = embedder

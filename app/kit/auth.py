@@ -58,8 +58,8 @@ class Caller:
         key_id: The id of the key, or of the key that the token was made with; None if there was no key.
         user_id: The user whose chats the token is limited to; None for no such limit.
         chat_id: The chat that the token is limited to; None for no such limit.
-        user_scope: Whether a token that is limited to a chat also sees what is known of the chat's user and of the
-            tenant. It is a property of the key that the token was made with.
+        user_scope: Whether a token that is limited to a chat also sees and writes what is known of the chat's user and
+            of the tenant. It is a property of the key that the token was made with.
 
     """
 

@@ -9,10 +9,10 @@ line could be read for each row. The line is locked, so the `ctid` of a row does
 """
 
 ONE_LOOKUP_EACH = "OFFSET 0"
-"""The end of a lateral subquery: with an OFFSET the planner cannot merge it with the outer query, so it looks up each
-outer row by the key. A subquery on a range of keys also has an ORDER BY with the key. Of several indexes that begin
-with the same columns, the planner then chooses the one in this order, because it needs no sort. But if the B-tree of
-another index has fewer levels, the planner may choose that one: a level costs more than sorting the one row that it
+"""The end of a lateral subquery: with an OFFSET the planner cannot merge it with the outer query, so it looks up the
+key once for each outer row. A subquery on a range of keys also has an ORDER BY with the key. Of several indexes that
+begin with the same columns, the planner then chooses the one in this order, because it needs no sort. But if the B-tree
+of another index has fewer levels, the planner may choose that one: a level costs more than sorting the one row that it
 expects. So `uq_messages_id` has a condition that a range of seq does not imply, and cannot be used for such a range."""
 
 

@@ -22,8 +22,8 @@ class Refusal:
         kind: The fault.
         reason: One line that names the fault and does not quote the answer. People and the model read it, and logs
             have it.
-        once: Whether a good answer can have this fault. Then the fault is refused only once for each work item, and
-            not in the last answer. Not stored.
+        once: Whether a good answer can have this fault. Then an answer is refused for it only once for each work item,
+            and not if the model would not be asked again. This attribute is not stored.
 
     """
 

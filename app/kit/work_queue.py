@@ -53,10 +53,10 @@ class WorkItem(Table):
     `failed_at` is set when the final attempt failed; the row stays, so that the failure can be shown and retried.
     `run_after` is infinity while the item is parked. Either all items of an owner are parked or none is. `first_due_at`
     is when the item began to wait: when it was first scheduled, when its latest attempt failed, or when it was made due
-    again. `start_over` (`kit/attempts.py`) delays an item by the time since then, at most a minute, and sets it so that
-    the next delay is longer. `user_id` is set if the owner is a user. `refusals` are the model's answers that were
-    refused since the item was last scheduled or started over. `progress` has the parts that earlier attempts have
-    finished, for the next attempt.
+    again. `start_over` (`kit/attempts.py`) delays an item by the time since `first_due_at`, at most a minute, and moves
+    `first_due_at` so that the next delay is longer. `user_id` is set if the owner is a user. `refusals` are the model's
+    answers that were refused since the item was last scheduled or started over. `progress` has the parts that earlier
+    attempts have finished, for the next attempt.
     """
 
     __tablename__ = "work"
@@ -305,9 +305,9 @@ async def record_failure(
         db_session: Open unit of work.
         claimed: The item.
         error: The cause, one line that is shown to people.
-        transient: Whether the cause may pass without a change of the item: the model was down or overloaded, or its
-            key, account or name was wrong. If this was the last attempt, the item is retried all the same when the
-            model answers again.
+        transient: Whether the cause may pass without a change of the item: the model was down or overloaded, its key,
+            account or settings were wrong, or the database refused to write. If this was the last attempt, the item is
+            retried all the same when the model answers again.
         now: The service's time.
         retry_after_s: The minimum delay that the model's server asked for, or None.
 

@@ -11,7 +11,7 @@ from app.knowledge import queries
 async def list_facts_learnt(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """Return a live fact for each message of a range that taught any, by its text or by the call of a tool."""
+    """Return a fact that holds, for each message of a range that taught one by its text or by the call of a tool."""
     found = await queries.list_learnt(db_session, (chat_key, line_id), "fact", first_seq, last_seq)
     return [Coverage(seq, seq, "fact", str(statement_id), "learnt") for seq, _, statement_id in found]
 
@@ -19,6 +19,6 @@ async def list_facts_learnt(
 async def list_memories_learnt(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """Return the most important live memory of each message of a range that taught any."""
+    """Return the most important live memory that each message of a range taught; forgotten memories do not count."""
     found = await queries.list_learnt(db_session, (chat_key, line_id), "memory", first_seq, last_seq)
     return [Coverage(seq, seq, "memory", memory_id, "learnt") for seq, memory_id, _ in found]

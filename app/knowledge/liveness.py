@@ -1,9 +1,10 @@
 """SQL that decides which statements are live, and which of them hold. Composed of constants.
 
 A statement `s` is live if a person set it, or if one of its teachings is live. A teaching is the row that says which
-message of which line taught the statement. A teaching is live while its message has the text that taught the statement,
-and while its line counts. In the chat that is read, only the line that is read counts, and with the parameter `before`
-only the messages before that seq. In every other chat, only the current line counts.
+message of which line taught the statement. A teaching is live while it is not `hidden`, and while its line counts. It
+is hidden for example while its message has another text, or is deleted or hidden by a person (`models.py`). In the chat
+that is read, only the line that is read counts, and with the parameter `before` only the messages before that seq. In
+every other chat, only the current line counts.
 
 Of the live statements of a key in one scope, the newest one holds. A block is an exception: its live operations
 together make its text.
@@ -94,7 +95,7 @@ def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False)
         chat: SQL for the key of the chat that is read; NULL for none.
         line: SQL for the id of the line of that chat.
         before: SQL for a seq: only what was taught before this message counts; NULL for no such limit.
-        with_open: Whether to include what tool calls of the chat wrote that still wait for their reply.
+        with_open: Whether to include what was written by those tool calls of the chat whose reply is not stored yet.
 
     """
     hidden = f"t.hidden AND NOT (t.chat_key = {chat} AND {_IS_OPEN})" if with_open else "t.hidden"
@@ -109,8 +110,8 @@ def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False)
 def write_newest(owners: str, is_live: str, kind: str, *, character: str = "k.current_name") -> str:
     """Return the query of the newest live statement of each key, in each of `owners`.
 
-    Its columns are those of `Known`, without `operation` and `pattern`. `character` is SQL on the scope `k` for the
-    column `character`.
+    Its columns are those of `Known`, without `operation` and `pattern`. `character` is SQL for the column `character`,
+    in which `k` is a row of `owners` with one of its keys.
 
     It steps from key to key in the index, so its cost does not grow with the former values of a key.
     """

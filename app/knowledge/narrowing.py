@@ -1,4 +1,4 @@
-"""Selects the ids of facts and memories that may be shown to a caller who sees only the chat itself.
+"""Decides of which facts, memories and tool calls a caller who sees only the chat itself may see the content.
 
 Such a caller must not see what is known of the user or the tenant, even if the chat taught it.
 """

@@ -41,7 +41,7 @@ _ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::in
 
 
 def _of_chat(query: str) -> tuple[str, str]:
-    """Return the query of a line, and the one that sees only the chat itself: `only_chat` selects one as an index."""
+    """Return two queries: of all scopes that a line sees, and of the chat itself. The bool `only_chat` is the index."""
     found = f"SELECT n.* FROM chats c CROSS JOIN LATERAL ({query}) AS n WHERE c.chat_key = $1 AND c.line_id = $2"  # noqa: S608
     return found, keep_to_chat(found)
 
@@ -55,7 +55,7 @@ _LOG_OF_CHAT = {kind: _of_chat(write_log(OWNERS_OF_CHAT, _IN_CHAT, kind)) for ki
 _LOG_OF_CHAT_WITH_OPEN = {kind: _of_chat(write_log(OWNERS_OF_CHAT, _IN_CHAT_WITH_OPEN, kind)) for kind in KINDS}
 _LOG = {kind: write_log(OWNER_GIVEN, _ANYWHERE, kind) for kind in KINDS}
 
-# Stores to which replies calls were bound: `first_seq` is the seq of the reply.
+# Stores the replies that calls were bound to: `first_seq` is the seq of the reply.
 _BIND = """
     UPDATE teachings t SET first_seq = n.first_seq, hidden = n.hidden
     FROM unnest($3::uuid[], $4::int[], $5::boolean[]) AS n (teaching_id, first_seq, hidden)
@@ -151,7 +151,7 @@ _MESSAGES = """
 _TAUGHT_BY = f"""h.owner_key = coalesce(o.wide_key, o.chat_key) AND h.statement_id = o.statement_id
         AND h.line_id = CASE WHEN o.wide_key IS NULL THEN '{CHAT_WIDE}' ELSE '{NO_LINE}' END::uuid"""
 
-# What was learnt from each message of a range, without facts whose key has a newer live value, and without memories
+# What was learnt from each message of a range, without facts whose key has a newer live statement, and without memories
 # that were forgotten. `s` are the newer statements of the key.
 _LEARNT = f"""
     SELECT DISTINCT ON (o.first_seq) o.first_seq, h.key, h.statement_id
@@ -381,7 +381,7 @@ async def list_learnt(
 ) -> list[tuple[int, str, UUID]]:
     """Return (seq, key, statement id) of the most important statement of a kind that each message taught.
 
-    Facts whose key has a newer value, and memories that were forgotten, are left out.
+    Facts that a newer statement replaced or took away, and memories that were forgotten, are left out.
     """
     rows = await db_session.raw.fetch(_LEARNT, *line, first_seq, last_seq, kind)
     return [(row["first_seq"], row["key"], row["statement_id"]) for row in rows]

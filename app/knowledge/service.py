@@ -88,8 +88,8 @@ async def set_by_person(
 ) -> None:
     """Insert what a person sets. If the scope is a chat, the caller has locked it.
 
-    `origin` is `extractive` if the service compiled the text for what the person does. With `bounded`, raises
-    TooManyKeys if the scope has the maximum number of keys.
+    `origin` is `extractive` if the service composed the text from a block's operations, to make room for the person's
+    change. With `bounded`, raises TooManyKeys if the scope has the maximum number of keys.
     """
     if bounded:
         await _check_room(db_session, scope, said)
@@ -110,8 +110,8 @@ async def teach(
 ) -> None:
     """Insert what the call of a tool of `layer` teaches, bound to its reply.
 
-    `head` is that of the chat's current line, locked, and `made` the binding of the call, which is no retry. With
-    `bounded`, raises TooManyKeys if the scope has the maximum number of keys.
+    `head` is that of the chat's current line, locked. `made` is the binding of the call; the call must not be a retry.
+    With `bounded`, raises TooManyKeys if the scope has the maximum number of keys.
     """
     if bounded:
         await _check_room(db_session, scope, said)
@@ -209,7 +209,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Delete what the messages taught that were cut off from the end of the line."""
+    """Delete what was taught by messages that were cut off from the end of the line."""
     head = event.head
     if CURSOR in head.cursors:
         _raise(db_session, head.tenant, await queries.truncate(db_session, head.line, event.from_seq))
@@ -261,7 +261,8 @@ def _wide(scope: ScopeKey) -> list[UUID]:
 async def _check_room(db_session: DbSession, scope: ScopeKey, said: Said) -> None:
     """Raise TooManyKeys if the scope has the maximum number of keys already, and this key is new.
 
-    Keys whose value was deleted or taken back make room, and a deletion needs none, up to MAX_STORED_KEYS.
+    Keys whose value was deleted or taken back do not count, and a deletion is always possible. But if MAX_STORED_KEYS
+    keys have or had a value, no new key is accepted at all.
     """
     stored = await queries.count_keys(db_session, scope, said.kind)
     if stored < MAX_KEYS:

@@ -53,7 +53,7 @@ class TrimGroup(NamedTuple):
 
     Attributes:
         order: The sort key: groups of a segment are trimmed in ascending order, those of pinned items last.
-        name: The name of the group in `omitted`.
+        name: The name of the group in the response's `omitted`.
 
     """
 
@@ -68,7 +68,7 @@ class Item(NamedTuple):
         text: The text that the model reads.
         tokens: o200k tokens of `text`.
         sources: The sources of the text: `memo:…`, `summary:3`.
-        name: Its name in `omitted` if the layer's budget leaves it out.
+        name: Its name in the response's `omitted` if the layer's budget leaves it out.
         group: The group that it is trimmed with. Items without a group are trimmed together, after the groups of the
             segment. Unpinned items are trimmed before pinned ones. If no item has a group and all or none are pinned,
             the whole segment is trimmed at once.

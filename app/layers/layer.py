@@ -130,8 +130,8 @@ class Layer:
         on_append: Messages were appended: schedule work that becomes due.
         on_change: Messages changed: mark rows derived from them as stale and schedule them.
         on_truncate: The end of the line was removed: drop rows derived from it, and reopen the ranges it cuts through.
-        on_bindings: Bindings of what the layer's tools wrote changed: replies arrived, calls were dropped, or replies
-            got another text or got back the text that they were bound to. Show, hide or delete what was written.
+        on_bindings: Bindings of what the layer's tools wrote changed: replies arrived, calls were dropped, or a reply
+            got another text or got back the text that its calls are bound to. Show, hide or delete what was written.
         on_move: Messages moved to a new line: copy what belongs to them and is not made again, such as people's texts.
         on_rename: A character has a new name: store it wherever the layer stores the name, except in the column
             `filters` of its tables, in which the service itself renames the character.

@@ -1,4 +1,4 @@
-"""Caches of this process: bounded in size, and emptied of what has not been used for ten minutes.
+"""Caches of this process. Their size is bounded, and entries that are not used are dropped after 5 to 10 minutes.
 
 What is cached can contain words of conversations, so it must not stay in memory long after its chat was erased.
 """

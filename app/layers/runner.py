@@ -3,8 +3,8 @@
 A job reads its source in one transaction, and makes a draft while no transaction is open. A second transaction then
 locks the line, checks the lease, checks that the source is unchanged, and saves the draft. If the line is locked or
 PostgreSQL is away, the second transaction is tried again, because another draft can cost another call of the model. If
-the source has changed, the item is due again and no attempt is counted. An item that is completed or fails for good
-defers `LayerChanged`, because a cut may wait for it.
+the source has changed, the item is due again and its attempts are counted from zero. When an item is completed or fails
+for good, `LayerChanged` is deferred, because a cut may wait for the item.
 """
 
 import asyncio
@@ -131,7 +131,7 @@ async def _lock_head(db_session: DbSession, claimed: Claimed) -> Head | None:
 
 
 async def _leave_to_others(ctx: JobContext, claimed: Claimed, why: str) -> None:
-    """Release an item and count no attempt.
+    """Release an item, so that it is due again and its attempts are counted from zero.
 
     During an upgrade, only workers of the newer release know its job; after a change of settings, only workers that
     were restarted can run it.

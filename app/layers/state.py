@@ -24,9 +24,10 @@ async def read_state(db_session: DbSession, layer: Layer, line: Line, *, only_ch
 
 
 async def _list_rows(db_session: DbSession, layer: Layer, table: CoreTable, line: Line) -> Sequence[dict[str, Any]]:
-    """Return the rows of a line without key and hash columns; from a table that layers share, only the layer's rows.
+    """Return the rows of a line; from a table that layers share, only the layer's rows.
 
-    A table's `info["exported"]` is the SQL condition of the rows that are part of the state, if not all are.
+    The columns of the line's key, and columns of bytes, such as hashes, are left out. A table's `info["exported"]` is
+    the SQL condition of the rows that are part of the state, if not all are.
     """
     columns = [
         column

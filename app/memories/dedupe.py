@@ -64,7 +64,7 @@ class Known(Generic[Id]):
 
     @cached_property
     def folded(self) -> str:
-        """Its text without the differences between duplicates."""
+        """Its text without differences in case, white space and compatibility forms (`fold`)."""
         return fold(self.content)
 
 

@@ -77,7 +77,7 @@ def _write_judged(versions: str, *, of_character: str, half_life: str, most: str
 
 
 def _write_list(versions: str, n: int, *, of_character: str) -> str:
-    """Return the query of a page of memories, the strongest first; its parameters begin at `$n`."""
+    """Return the query of a page of memories, the strongest first; the values of `_parameters` begin at `$n`."""
     half_life, most, floor, archived, first_at, last_at, after_order, after_key, only_key, limit = (
         f"${number}" for number in range(n, n + 10)
     )
@@ -152,9 +152,9 @@ chat or a person did.
 
 The column `fading` of the row `q` is one of `app.layers.documents.Fading`. With `archives`, these are the memories that
 are not in the archive. With `ignored`, those that faded are included, and only those that a person put into the archive
-are not. With `weighs`, the importance of a memory is its present strength, and memories are left out one half-life
-before they fall below `forget_below`, when their order key is greater by 1, but not in their first half-life. Memories
-that were pinned or brought back do not fade: they have the default importance at least.
+are not. With `weighs`, the importance of a memory is its present strength. A memory is left out from one half-life
+before it falls below `forget_below` on (its order key is then the least one plus 1), but never in its first half-life.
+Memories that were pinned or brought back do not fade: they have the default importance at least.
 """
 
 _AND_NEARER = f"""
@@ -282,7 +282,7 @@ async def list_forgotten(
 async def list_settled(db_session: DbSession, scope: ScopeKey) -> list[tuple[UUID, UUID, str]]:
     """Return (memory id, statement id, text) of texts about which persons have decided, oldest first, live or not.
 
-    These are the texts of memories that a person put into the archive, and those that a person replaced.
+    These are the texts of memories that a person put into the archive, and those that a person replaced or forgot.
     """
     rows = await db_session.raw.fetch(_LIST_SETTLED, scope.owner_key, scope.line_id, scope.character)
     return [(UUID(row["key"]), row["statement_id"], row["content"]) for row in rows]

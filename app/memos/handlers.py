@@ -62,7 +62,7 @@ async def on_rename(_db_session: DbSession, event: CharacterRenamed) -> None:
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
     """Return the last seq before the first batch whose memo is due, or the end of the last batch if none is due.
 
-    Returns None if memos are off.
+    A memo whose work item has failed for good is not due. Returns None if memos are off.
     """
     if not MemoSettings.of(head.settings).enabled:
         return None

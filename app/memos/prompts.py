@@ -137,7 +137,8 @@ class MemoContext:
     Attributes:
         before: The last messages before the batch.
         times: When the messages of the batch were sent, by seq, as the model reads them.
-        personas: (name, persona) of the user and of the characters that speak in the batch; only those with a persona.
+        personas: (name, persona) of the user and of the characters that speak or are named in the batch; only those
+            with a persona.
 
     """
 

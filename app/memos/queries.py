@@ -136,7 +136,10 @@ async def list_pinned(
 async def list_gaps(
     db_session: DbSession, chat_key: UUID, line_id: UUID, *, anchor_seq: int, from_sort_key: int
 ) -> list[tuple[int, int]]:
-    """Return the ranges before the anchor whose memo is pending or stale, at or after a sort key."""
+    """Return the ranges before the anchor whose memo is pending, or is stale and was not written or edited by a person.
+
+    Only memos whose sort key is at least `from_sort_key` are considered.
+    """
     rows = await db_session.raw.fetch(_GAPS, chat_key, line_id, anchor_seq, from_sort_key)
     return [(row["first_seq"], row["last_seq"]) for row in rows]
 
@@ -144,7 +147,10 @@ async def list_gaps(
 async def find_first_unsettled(
     db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int, layer: str
 ) -> int | None:
-    """Return the first seq of the first batch from `from_seq` on whose memo is due and has not failed."""
+    """Return the first seq of the first batch that ends at or after `from_seq` and whose memo has unfinished work.
+
+    Failed work does not count. Returns None if there is no such batch.
+    """
     first: int | None = await db_session.raw.fetchval(_FIRST_UNSETTLED, chat_key, line_id, from_seq, layer)
     return first
 
@@ -156,7 +162,7 @@ async def find_last_batch_end(db_session: DbSession, chat_key: UUID, line_id: UU
 
 
 async def list_batch_edges(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[int]:
-    """Return the seq after each batch, from the batch before `from_seq` on."""
+    """Return the seq after each batch, from the last batch that begins before `from_seq` on."""
     return [row["edge"] for row in await db_session.raw.fetch(_EDGES, chat_key, line_id, from_seq)]
 
 
@@ -210,7 +216,10 @@ async def update_memo(
 async def list_overlapping(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int, *, layer: str
 ) -> Sequence[tuple[Memo, WorkItem | None]]:
-    """Return the batches that contain a message of the range, in order, with their work items."""
+    """Return the memos whose batches overlap the range (inclusive), in order, with their work items.
+
+    Soft-deleted memos are left out.
+    """
     first_begins = (
         select(Memo.first_seq)
         .where(Memo.chat_key == chat_key, Memo.line_id == line_id, Memo.first_seq <= first_seq)

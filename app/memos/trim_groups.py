@@ -4,8 +4,9 @@ The groups are left out in story order, so that the oldest memos leave the promp
 window moves, or the prompt would begin differently in every turn. So a group is five memos with consecutive numbers:
 the numbers of batches rise with the story, and a memo keeps its number.
 
-A backfilled memo has a higher number than the memos after it. Backfilled memos form groups of five of their own,
-counted backwards from the group of the next memo that was not backfilled, just before which they are left out.
+A backfilled memo has a higher number than the memos after it. Backfilled memos form groups of five of their own. They
+are counted backwards from the group that has the next memo which was not backfilled, and are left out just before that
+group.
 """
 
 from collections import Counter, defaultdict
@@ -22,9 +23,9 @@ _MOST_GROUPS = 1_000_000
 
 
 class _Key(NamedTuple):
-    """A group of memos with the numbers from `first` on, or the backfilled memos before it.
+    """The group of the memos with the numbers from `first` on, or a group of backfilled memos before it.
 
-    `distance` is 0 for the former; the backfilled memos directly before it have 1, those before them 2.
+    `distance` is 0 for the former, 1 for the five backfilled memos directly before it, and 2 for the five before them.
     """
 
     first: int

@@ -1,4 +1,4 @@
-"""SQL that changes messages: recounts turns, hides ranges, cuts off the end of a line."""
+"""SQL of changes to messages: recounts turns, hides ranges, cuts off the end of a line, reads swipes and revisions."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

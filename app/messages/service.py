@@ -120,9 +120,9 @@ async def _list_around(
 ) -> tuple[Sequence[Message], bool]:
     """Return what `list_page` returns, for the page with the message at `seq` in the middle.
 
-    The messages before it get at most half of the page; if the nearest of them is larger than that, it is on the page
-    alone. There is always room for the message at `seq`: if not even the nearest one before it leaves that room, the
-    page begins with the message at `seq`.
+    The messages before it get at most half of the page; if the nearest of them is larger than that, it is the only one
+    of them on the page. There is always room for the message at `seq`: if not even the nearest one before it leaves
+    that room, the page begins with the message at `seq`.
     """
     earlier: dict[str, Any] = {"after_seq": 0, "before_seq": seq, "newest": True}
     later: dict[str, Any] = {"after_seq": seq - 1, "before_seq": None, "newest": False}

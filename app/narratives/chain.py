@@ -112,7 +112,8 @@ class Chain:
     def is_stale(self, version: int) -> bool:
         """Return whether a version covers material that has changed. A person's version can be stale, but stays valid.
 
-        Raises KeyError for a version that is not in the chain.
+        Changed material that a person's text covers does not make versions folded onto it stale. Raises KeyError for a
+        version that is not in the chain.
         """
         stale = False
         for link in self.links:

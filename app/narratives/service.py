@@ -80,8 +80,8 @@ class Step:
 async def read_chain(db_session: DbSession, line: Line, narrative: Narrative, *, from_unit: int = MAX_SEQ) -> Chain:
     """Return the current version and the versions it was built on, back to a valid one that ends before `from_unit`.
 
-    It ends with a version that also ends before every stale step. By default there is no other limit, so the chain is
-    the current version alone if no step is stale.
+    The oldest version of the chain also ends before every stale step; if there is no such version, the chain goes back
+    to the first one. By default, `from_unit` has no effect: if no step is stale, the chain is the current version only.
     """
     return Chain(await queries.list_chain(db_session, _key(line, narrative), from_unit))
 

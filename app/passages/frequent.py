@@ -127,7 +127,7 @@ SHORT = frozenset(
         "we",
     ]
 )
-"""Words of one or two letters that are too frequent to be names."""
+"""Words of one or two letters that are too frequent to be keys of a text in any language, or names in a query."""
 
 UNNAMED = SHORT | frozenset(
     [

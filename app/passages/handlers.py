@@ -29,8 +29,8 @@ _CHANGED = 16
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     """Schedule the index each time that EVERY_MESSAGES more messages are not in it, and vectors with each append.
 
-    This includes the vectors of the layers' texts: what the user's other chats taught meanwhile has no vector in this
-    chat yet.
+    This includes the vectors of the layers' texts: a text that another chat has added to the memory of the user has no
+    vector in this chat yet.
     """
     due = [VECTORS, TEXTS] if db_session.with_vectors else []
     if Progress.of(event.head).is_due(event.head.head_seq, event.former_head_seq):
@@ -95,9 +95,10 @@ async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, *,
 
 
 async def erase_owner(db_session: DbSession, event: OwnerErased, *, now: datetime) -> None:
-    """Schedule the deletion of other chats' vectors for texts that only the erased chat had taught its user or tenant.
+    """Schedule the deletion of vectors that other chats have for texts which only the erased chat had contributed.
 
-    The deletion needs no embedding model, so it is scheduled even if none is configured.
+    These are texts that all chats of the user or the tenant share. The deletion needs no embedding model, so it is
+    scheduled even if none is configured.
     """
     owners = [Owner.of_tenant(event.tenant)]
     if event.user_id is not None:

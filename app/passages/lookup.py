@@ -69,7 +69,7 @@ _IN_INDEX = f"""
     WHERE {{which}}"""  # noqa: S608
 
 # Frequent words that are written as names were no keys in former releases, so the newest indexed messages are compared
-# with them, if the query has any. Without one, the planner's condition on a constant skips the part.
+# with them, if the query has any. If it has none, `(SELECT …) IS NOT NULL` is false, and PostgreSQL skips this part.
 _NAMED = f"""
         SELECT m.*, NULL::float8 FROM (
             SELECT * FROM messages
@@ -110,14 +110,16 @@ def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_I
 
 
 def write_messages(where: str, most: int, keys: str) -> str:
-    """Return a query on the line's row `c` for the messages that `in_index` has found, or that are not in the index.
+    """Return a query on the line's row `c` for the messages that `in_index` has found, and those it may have missed.
 
-    Its columns are those of `messages`, and `likelihood`, NULL if the message is not in the index.
+    Its columns are those of `messages`, and `likelihood`, NULL for a message that `in_index` may have missed. Such a
+    message is not in the index, has changed since it was put there, or has a frequent word as a name (`_NAMED`).
 
     Args:
         where: A condition on the columns of `messages`.
-        most: How many of the newest messages that are not in the index are read at most. If a key is that of a name
-            (`names.py`), as many of the newest ones that are in the index are compared with it.
+        most: How many seqs at the end of the line are considered. The messages there that are not in the index yet are
+            read; if a key is that of a name (`names.py`), those that are in the index are compared with it. Messages
+            that have changed since they were put into the index are always read.
         keys: The parameter with the keys.
 
     """
@@ -178,8 +180,8 @@ _NEAR = f"""
 def write_nearest(which: str, vector: str, model: str, deep: str) -> str:
     """Return the query of the vectors that are nearest to one; its columns are NEAREST_COLUMNS.
 
-    All vectors of the chats are compared. `similarity` is the cosine, and `lowest` the lowest one of SAMPLED vectors of
-    each chat. A text of several parts can occur several times.
+    All vectors of the chats are compared. `similarity` is the cosine. `lowest` is the same in all rows: the lowest
+    cosine in a sample that has up to SAMPLED vectors of each chat. A text of several parts can occur several times.
 
     Args:
         which: A condition on rows `c` of `chats`: the chats that are searched.

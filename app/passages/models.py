@@ -58,9 +58,10 @@ class Passage(Table):
 
 
 class PassageVector(Table):
-    """The vector of one text of a message, or of one part of a long text, with the speaker's name.
+    """The vector of one text of a message, or of one part of a long text.
 
-    Like a row of `passages`, it belongs to each line on which the message has a text with this `digest`.
+    The vector is made of the text with the speaker's name before it. Like a row of `passages`, it belongs to each line
+    on which the message has a text with this `digest`.
     """
 
     __tablename__ = "vectors"

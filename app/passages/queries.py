@@ -132,7 +132,10 @@ async def list_current_lines(connection: Connection, after: UUID, limit: int) ->
 async def list_without_vectors(
     connection: Connection, line: Line, model_id: int, after_seq: int, limit: int
 ) -> list[Text]:
-    """Return the next messages after a seq whose texts have no vector of a model, deleted ones included, in order."""
+    """Return the next messages after a seq whose texts have no vector of a model, deleted ones included, in order.
+
+    Messages of roles that no search finds are left out.
+    """
     rows = await connection.fetch(_WITHOUT_VECTORS, *line, after_seq, model_id, limit)
     return [Text(*row) for row in rows]
 

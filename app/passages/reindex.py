@@ -41,8 +41,8 @@ class Reindexer:
 
     Texts that have a vector keep it, so a second run continues where the first one ended.
 
-    A line is locked only while its vectors are written, never while the model is asked. How far the vectors of the
-    current model cover each line (`progress.py`) is not changed.
+    A line is locked only while its vectors are written, never while the model is asked. The stored progress of each
+    line (`progress.py`), which is that of the current model, does not change.
 
     Args:
         database: The database.

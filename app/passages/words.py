@@ -81,7 +81,7 @@ def stem_likely(words: Iterable[str], terms: Iterable[str], stem: Callable[[str]
 
 
 def find_terms(query: str, language: str | None = None, names: Iterable[str] = ()) -> list[str]:
-    """Return the terms of a query, each once; at most MAX_TERMS: its words, then frequent words as names.
+    """Return the terms of a query, each once, at most MAX_TERMS: first its words, then frequent words used as names.
 
     A Chinese character is a term only if no other is next to it: otherwise the pairs are more precise.
 
@@ -119,7 +119,7 @@ def find_short_terms(query: str) -> list[str]:
 
 
 def _limit(terms: list[str]) -> list[str]:
-    """Return the MAX_TERMS longest terms in their order; names come before longer words."""
+    """Return the MAX_TERMS longest terms in their order; each name counts as longer than any word."""
     if len(terms) <= MAX_TERMS:
         return terms
     longest = set(sorted(terms, key=lambda term: (is_name(term), len(term)), reverse=True)[:MAX_TERMS])
@@ -145,7 +145,7 @@ def find_terms_of_messages(
 
 
 def has_frequent(language: str | None) -> bool:
-    """Return whether the list of frequent words is that of a language (BCP 47): of English, or if it is unknown."""
+    """Return whether the list of frequent words applies to a language (BCP 47): to English, and to an unknown one."""
     return language is None or language.partition("-")[0].lower() == "en"
 
 

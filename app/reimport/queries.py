@@ -141,7 +141,7 @@ async def rewrite(db_session: DbSession, head: Head, messages: Sequence[NewMessa
 async def bring_along(db_session: DbSession, head: Head, from_line_id: UUID, moved: Sequence[tuple[int, int]]) -> None:
     """Copy marks, swipes, revisions and source lines (`SourceLine`) of moved messages from another line.
 
-    Marks are the columns of a message that are not part of its text, such as `excluded`, `pinned` and `hidden_by`.
+    Marks are the columns of a message that an append does not set, such as `excluded`, `pinned` and `hidden_by`.
     `moved` has the (seq there, seq here) of each message.
     """
     seqs = list(zip(*moved, strict=True))

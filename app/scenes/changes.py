@@ -201,8 +201,8 @@ async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: dateti
 def _place(move: MessagesMoved, scenes: Sequence[Scene]) -> list[_Placed]:
     """Return where the `scenes` of the other line end on this one, in the order of these ends.
 
-    A scene whose last message did not move is left out. The last message of a `truncated` scene was removed, so the
-    scene ends on the last message up to there that both lines have.
+    A scene whose last message did not move is left out. A `truncated` scene has lost its last message, so it ends on
+    the last message, up to its `last_seq`, that both lines have.
     """
     seqs = dict(move.seqs)
     ends = ((max(move.seq_here(one.last_seq), 1) if one.truncated else seqs.get(one.last_seq), one) for one in scenes)
@@ -210,9 +210,9 @@ def _place(move: MessagesMoved, scenes: Sequence[Scene]) -> list[_Placed]:
 
 
 async def _forget_clipped(db_session: DbSession, move: MessagesMoved, moving: Sequence[_Placed]) -> None:
-    """Delete the `truncated` rows on this line of scenes that now come over from the other line.
+    """Delete this line's `truncated` rows of the scenes that are now re-created from the other line.
 
-    This line began as a copy of the other one that was cut off, which left these rows.
+    This line began as a truncated copy of the other one, and the truncation left these rows.
     """
     whole = {scene.scene_id for _, scene in moving}
     for left in await change_queries.list_truncated(db_session, move.head, 1, max(move.kept_seq, 1)):

@@ -84,8 +84,8 @@ SCENE_BREAK = Prompt(
 )
 
 BREAK_MESSAGE_TOKENS = 80
-"""The tokens that a request for a break quotes on average of a message, at most; a request with fewer than
-ENOUGH_MESSAGES may quote as much as one with so many. The judged messages before them add CONTEXT_TOKENS. So the looks
+"""The tokens that a request for a break quotes on average of a message, at most; a request with fewer messages than
+ENOUGH_MESSAGES has the limit of one with ENOUGH_MESSAGES. The judged messages before them add CONTEXT_TOKENS. So looks
 at a scene of 110 messages without pauses cost at most 25,000 tokens, however long its messages are. Shortening keeps
 the beginning and the end of a message, where a change of the place or the time usually is."""
 

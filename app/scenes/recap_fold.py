@@ -60,7 +60,7 @@ def find_limit(newest_breaks: Sequence[int], exclude_latest: int, head_seq: int)
 
 
 def choose_fold(scenes: Iterable[ClosedScene], limit_seq: int) -> list[ClosedScene]:
-    """Return which of `scenes` to fold next; they follow the latest valid version, in order.
+    """Return which of `scenes` to fold next; `scenes` are in order, after the version that the fold builds on.
 
     A fold stops before a pending scene, because scenes are folded in story order. A scene that has failed for
     good belongs to the fold without a text: if its recap is made later, the fold becomes stale and is made again.

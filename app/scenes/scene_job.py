@@ -60,7 +60,10 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
 
 
 async def _ask(ctx: JobContext, model: LanguageModel, claimed: Claimed, source: Source) -> _Draft:
-    """Return the model's recap; recaps of a long scene's parts are stored on the item. Raises as `ask_for_scene`."""
+    """Return the model's recap; the recaps of a long scene's parts are stored on the work item.
+
+    Raises what `ask_for_scene` raises.
+    """
     prompt = ctx.prompt(SCENE_RECAP)
     made_from = f"{prompt.version} {source.hash.hex()}"
 

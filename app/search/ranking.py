@@ -5,7 +5,8 @@ semantics). If vectors were compared, a text scores half by its words and half b
 to a term (trigrams, as in `pg_trgm`) counts in part, so that typos and inflected forms are found. A message gains from
 the message next to it: an answer often has no word of its question. Importance and recency only decide between texts
 that answer about equally well. If a score were multiplied by them, new texts would come before texts that answer the
-query. In recall without a query, scores of memories are multiplied by their strength (`Candidate.weight`).
+query. If the client gives no query for recall, the score of a memory is also multiplied by a factor for its strength
+(`Candidate.weight`).
 """
 
 import itertools
@@ -54,7 +55,8 @@ class Candidate:
         recency: From 0 to 1; 1 is the newest message of its line.
         spoken_in: The id of the line if the text is a message, with `last_seq` as its seq there; None for other texts.
         similarity: The cosine of its vector and that of the query; None if it has none.
-        weight: The factor of its score, from 0 to 1: less than 1 for a text that has faded, if that counts.
+        weight: The factor of its score, from 0 to 1: `weigh_strength` for a memory, if the search weighs memories by
+            their strength; otherwise 1.
 
     """
 
@@ -79,7 +81,7 @@ class Scored(NamedTuple):
         neighbours: What the better one of its neighbours adds.
         importance: What its importance adds.
         recency: What its recency adds.
-        fading: What it loses because it has faded: 0, or a negative number.
+        fading: What its weight takes away: 0, or a negative number.
 
     """
 

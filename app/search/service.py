@@ -26,7 +26,7 @@ from app.search.stems import Stem, stemmer_of, with_stems
 MOST_CHARS_INLINE = 8_000
 """More text than this is ranked in a thread, because it would block the event loop for some milliseconds."""
 
-_statements: dict[bool, Statements] = {}  # of the layers that this process searches; those of True compare vectors
+_statements: dict[bool, Statements] = {}  # for the layers that this process searches; by whether they compare vectors
 _kinds_remembered: list[str] = []  # the kinds of texts of these layers that recall remembers
 _names_of_changes: list[str] = []  # names of the changes of a line that may change these texts
 

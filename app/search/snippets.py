@@ -33,7 +33,7 @@ def make_snippet(text: str, terms: Sequence[str], stem: Callable[[str], str] | N
 
     Args:
         text: The text.
-        terms: The terms of the query, folded.
+        terms: The terms of the query: folded words, and frequent words that are names (`find_names`), as written.
         stem: Returns the stem of a word in the language of the chat; None compares words as they are.
 
     """
@@ -51,7 +51,7 @@ def _find(text: str, terms: Sequence[str], stem: Callable[[str], str] | None) ->
     stems = [stem(term) for term in terms] if stem else terms
     similar = SimilarTerms(stems)
     for found in WORD.finditer(text):
-        word = found[0] if found[0] in terms else fold(found[0])  # a name is a term as it is written
+        word = found[0] if found[0] in terms else fold(found[0])  # names (`find_names`) are not folded
         if found["spaceless"]:
             yield from _find_inside(found, word, stems)
             continue

@@ -25,7 +25,8 @@ def load_prompts(builtin: Iterable[Prompt], folder: Path | None, *, context_toke
 
     The version of a replaced prompt is `<name>/custom-` and the first 8 hexadecimal digits of the file's SHA-256. If
     `context_tokens`, the size of the model's context, is given, the prompt's own text may take at most three quarters
-    of it. Files that do not end in `.md` are ignored. Raises SettingsError with one line that names the file.
+    of it. Hidden files and files that do not end in `.md` are ignored. Raises SettingsError with one line that names
+    the file.
     """
     book = {prompt.name: prompt for prompt in builtin}
     for path in _list_files(folder) if folder else ():

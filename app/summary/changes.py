@@ -1,7 +1,7 @@
 """Keeps the summary consistent with messages that change.
 
 A *step* is the range of messages that one fold added to the summary. If its messages change, the step becomes stale,
-and is folded again.
+and is folded again. A *kept text* is a text of a person that all later versions contain word for word.
 """
 
 from bisect import bisect_left
@@ -46,7 +46,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
-    """Schedule a fold of messages that were not folded while the summary was off, or cancel the fold if it is off."""
+    """Schedule a fold if messages are due; if the summary is off, cancel a fold that no person asked for."""
     if has_summary(event.head):
         await reconcile_fold_work(db_session, event.head, now=event.now, settle_s=event.settle_s)
 
@@ -55,9 +55,9 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Delete or shorten the versions that cover removed messages; the messages left may have to be folded again.
 
     A fold that a person asked for stays scheduled in two cases: the latest valid version is the same as before, or the
-    person wants the kept text replaced and the latest version was folded with it. If the messages of the fold have
-    changed, its worker starts over. If the person wants the kept text replaced, but nothing is left to fold, the kept
-    text is deleted at once.
+    person wants the kept text replaced, and the latest version contains it and has a step. If the messages of the fold
+    have changed, its worker starts over. If the person wants the kept text replaced, but the latest version has no
+    step, there is nothing to fold again, and the kept text is deleted at once.
     """
     head = event.head
     if not has_summary(head):

@@ -91,9 +91,9 @@ async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequen
 
 
 async def refresh_cache(db_session: DbSession, head: Head) -> None:
-    """Store on the line's row the version for contexts, with its gaps and edges.
+    """Store on the line's row the version for contexts, the gap between it and the history, and the edges.
 
-    It is the latest valid version that ends before the history, or a kept text that a person wrote after that version.
+    The version is the latest valid one that ends before the history, or a kept text that a person wrote after that one.
     While the summary is off, only versions that a person wrote count.
     """
     if not has_summary(head):

@@ -37,7 +37,7 @@ _MOST_SEQS = 16 * MOST_MESSAGES
 
 @dataclass(frozen=True, slots=True)
 class _Fold:
-    """A range of messages, and the version that it is folded into."""
+    """A range of messages, and the base that it is folded onto."""
 
     base: Link | None
     first_seq: int
@@ -90,7 +90,7 @@ async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> _Folded:
         async with ctx.database.unit_of_work() as db_session:
             half = await _read_fold(db_session, claimed, messages // 2)
         if half is None:
-            # The messages may be restored already, without new work. So the item is retried and not completed.
+            # The messages may have been restored since, which schedules no fold. So the item is retried, not completed.
             raise ModelError("the messages of the fold were deleted while it was being made", transient=True)
         part = half
 

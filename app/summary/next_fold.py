@@ -101,7 +101,7 @@ async def is_idle(db_session: DbSession, head: Head) -> bool:
 
 
 async def find_range(db_session: DbSession, head: Head, chain: Chain, *, until_seq: int = 0) -> Range | None:
-    """Find the range to fold next onto `chain`, if any; a cut waits for everything up to `until_seq`."""
+    """Return the range to fold next onto `chain`, or None; `until_seq` is what a cut waits for, 0 if no cut waits."""
     settings, line = SummarySettings.of(head.settings), head.line
     limit = reach(settings.threshold_messages, settings.keep_messages)
     # Messages that auto-hide has hidden are folded, too, but do not count as messages that the history keeps.

@@ -3,7 +3,7 @@
     {"chat": {"characters": [{"name": "Quill"}], "time_zone": "Europe/Dublin"}}
     {"id": "m001", "role": "user", "content": "Hello?", "sent_at": "2025-09-06T17:43:00Z", "pinned": true}
 
-A line with an empty text, which append would refuse, is no message, but is kept in its place.
+A line with an empty text and without tool calls, which append would refuse, is no message, but is kept in its place.
 """
 
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""HTTP of exports and imports."""
+"""HTTP routes of exports and imports."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The format `sillytavern`: a chat as SillyTavern saves it, in and out.
+"""The format `sillytavern`: reads and writes a chat as SillyTavern saves it.
 
 `app/transfer/sillytavern.py` describes the format. Stored fields for which the format has none are written below
 `extra.memobook` of a message and `chat_metadata.memobook` of the header. The id of a message is there only if it

@@ -111,9 +111,9 @@ def read_file(vault: VaultFiles, name: str, max_bytes: int) -> bytes:
 
 
 def open_vault(file: IO[bytes]) -> Vault:
-    """Return the vault in a seekable file. Raises InvalidVault if it is not a zip with harmless entries.
+    """Return the vault in a seekable file. Raises InvalidVault if it is not a zip with harmless entries and a state.
 
-    Only the directory is read. The rows are checked when they are read.
+    Only the directory is read. The rows of the state (`state.json`) are checked when they are read.
     """
     size = file.seek(0, 2)
     _check_end(file, size)

@@ -211,7 +211,8 @@ class _Restoring:
             if table.name == STATEMENTS and await queries.differs(self._db_session, self._ref.key, text, *scopes):
                 raise _wrong(batch[0], "a statement of these rows is known already, with other words")
         except asyncpg.UniqueViolationError as error:
-            if error.constraint_name in ("uq_chats_current", "pk_chats"):  # the vault repeats no line: the chat exists
+            # `_check_line` refuses a second row of a line and a second current line, so the chat exists already.
+            if error.constraint_name in ("uq_chats_current", "pk_chats"):
                 raise self._taken() from None
             raise _wrong(batch[0], f"from this row on, {table.name} contains a row twice") from None
         except asyncpg.IntegrityConstraintViolationError as error:

@@ -275,7 +275,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._set_reader_deadline()
 
     def _refuse(self, error: AppError) -> None:
-        """Answer with `error` and close; only close if an earlier request is served, or this one is being answered."""
+        """Answer with `error` and close; just close if an earlier request is served, or this one's answer has begun."""
         log.debug("refused a connection: %s", error.code)
         cycle, in_body = self.cycle, self._phase is Phase.BODY
         if not in_body and self._is_served:

@@ -77,8 +77,8 @@ def _read_seq(value: object) -> int | None:
 
 
 LONGEST_ANSWER_PAUSE = timedelta(hours=4)
-"""Without a model, a pause of this length or more can end a scene: after sleep, work or travel, people usually begin a
-new scene. A shorter pause only means a late answer."""
+"""Without a model, or if its answers cannot be used, a pause of this length or more can end a scene: after sleep, work
+or travel, people usually begin a new scene. A shorter pause only means a late answer."""
 
 
 def find_candidates(

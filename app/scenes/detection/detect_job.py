@@ -1,8 +1,8 @@
 """The job that searches the open scene for a break: a model decides by content; without one, a pause in time decides.
 
-A message is *judged* once a search has decided whether the scene ends on it. One search reads the oldest messages that
-are not judged yet, and finds at most one break. If enough messages are left after the break, or have arrived meanwhile,
-another search is scheduled.
+If the model's answers cannot be used, a pause decides, too. A message is *judged* once a search has decided whether the
+scene ends on it. One search reads the oldest messages that are not judged yet, and finds at most one break. If enough
+messages are left after the break, or have arrived meanwhile, another search is scheduled.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Decides when a search for a break starts, and on which messages the scene may end. Pure.
 
-A look is one step of the search, usually one request to the model. A message is judged once a look has decided whether
-the scene ends on it. Looks go from the oldest message that is not judged to the newest one, so each message is judged
-once. A look that finds a break has judged only the messages up to it, so the next look offers the others again. Only
+A look is one search, usually one request to the model. A message is judged once a look has decided whether the scene
+ends on it. Looks go from the oldest message that is not judged to the newest one, so each message is judged once. A
+look that finds a break has judged only the messages up to the break, so the next look reads the later ones again. Only
 after a message has changed are some of the messages around it judged again (MOST_REJUDGED). A look also reads a few
 judged messages before the others, as context.
 """

@@ -76,7 +76,7 @@ def _acts_after_name(text: str) -> bool:
 
 
 def _find_speech(line: str) -> str | None:
-    """Return what follows a name and a colon in `line`, or None. An item of a list has no name."""
+    """Return what follows a name and a colon in `line`, or None. A line that begins with a bullet gives None."""
     found = _LINE.fullmatch(line.strip())
     return found[2] if found and len(found[1].split()) <= _MOST_LABEL_WORDS else None
 

@@ -113,8 +113,8 @@ class Profile(Generic[Value]):
         may_address: Whether the text may do two things that its material does: address somebody, and show moments in
             the present tense. True for the fold of a diary, whose entries may do both.
         may_quote: Whether the text may consist mostly of quotations.
-        quotes_sources: Whether all quotations should be from the material. If so, a text with one that has no word of
-            it is refused once.
+        quotes_sources: Whether all quotations should be from the material. If so, a text with a long quotation that
+            has no word of the material is refused once.
         may_shrink: Whether the text may be less than half as long as the former one, and may keep few of its words. If
             it keeps hardly any, it is refused once.
         ends: Whether the text must end with the end of a sentence.
@@ -350,7 +350,10 @@ def _is_shorter(text: str, former: str) -> bool:
 
 
 def _find_shortness(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
-    """Return a refusal if `text` has too few letters for its material; a few words can sum up a calm conversation."""
+    """Return a refusal if `text` is far too short for its material.
+
+    The limits are low, because a few words can sum up a calm conversation.
+    """
     if material.wished or not profile.min_letters:
         return None
     about = sum(map(count_letters, material.texts))

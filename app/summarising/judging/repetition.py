@@ -1,4 +1,4 @@
-"""Finds lines and sentences that a model repeats, and an end that runs in circles. Pure."""
+"""Finds lines and sentences that a model repeats, and a text that ends in a loop of the same words. Pure."""
 
 import re
 from collections import Counter
@@ -21,7 +21,9 @@ _REPEATS = Refusal("repetition", "the answer repeats the same words")
 
 
 def find_repetition(text: str, known: str) -> Refusal | None:
-    """Return a refusal if a sentence or line occurs three times, or the end of `text` repeats itself four times.
+    """Return a refusal if a sentence or line occurs three times, or `text` ends with four equal runs.
+
+    A run is one to twelve words, or three to twelve Chinese or Japanese characters.
 
     Short sentences, such as "I miss him.", count only if `text` consists of a single one of them, repeated. Items of a
     list are compared as a whole, because several of them may say the same about different people. `known` are the

@@ -2,7 +2,7 @@
 
 A comparison of lengths would miss a new text that only continues the story, because it can be as long as the summary
 that it replaces. So this module compares words, such as names, dates and places. Words that also occur in the new
-messages do not count, because a text about these messages alone would contain them. A good fold drops some of the
+messages do not count, because a text about these messages alone would contain them. A good new text drops some of the
 remaining words and rewrites others; a text about something else keeps hardly any.
 """
 
@@ -14,7 +14,7 @@ MIN_WORDS = 15
 """With fewer distinctive words, the share is not reliable."""
 
 MIN_WORDS_OF_REWRITTEN = 20
-"""The same for a text that may be rewritten in a few sentences, such as a diary: they can leave out more."""
+"""The same for a text that may be rewritten in a few sentences, such as a diary: the new text can leave out more."""
 
 _STEM = 5
 _UNCASED_STEM = 2

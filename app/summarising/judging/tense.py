@@ -104,7 +104,8 @@ def has_past(narration: str) -> bool:
 def shows_own_actions(narration: str) -> bool:
     """Whether a text in the first person shows what its author does to somebody at this moment.
 
-    An entry of a diary can do so too, but then it also names the day or a habit, or has as many thoughts as actions.
+    An entry of a diary can do so too, but then it also names the day or a habit, or has at least as many thoughts as
+    actions.
     """
     if has_past(narration) or _DIARY.search(narration) or not _TO_SOMEBODY.search(narration):
         return False
