@@ -20,7 +20,7 @@ import asyncpg
 import httpx
 import pytest
 from fastapi import FastAPI
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from redis.asyncio import Redis
 
 from app.dispatcher import Dispatcher
@@ -44,7 +44,8 @@ from tests.scripted_model import ScriptedModel
 from tests.slowness import ALLOCATOR, SLOWNESS
 from tests.worker_processes import Workers
 
-settings.register_profile("memobook", deadline=None)  # the time that a test takes is no verdict
+# The time that a test takes is no verdict, and neither is the time in which its examples are generated.
+settings.register_profile("memobook", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("memobook")
 
 pytest.register_assert_rewrite("tests.oracle")  # its checks are not in files named test_*.py

@@ -36,7 +36,6 @@ QUESTIONS += ["/summary", "/diary", "/scenes", "/recap", "/recap/versions", "/fa
 
 fuzzed = settings(
     max_examples=40,
-    deadline=None,
     database=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.consolidation.answer_items import find_items
@@ -305,7 +305,6 @@ wild = st.recursive(
 )
 
 
-@settings(deadline=None)  # a busy machine needs longer
 @given(st.one_of(st.text(), wild.map(json.dumps), st.text('{}[]",:\\ \nmemoryfr0123', max_size=200)))
 def test_any_answer_is_read_or_refused(answer: str) -> None:
     for parse in (parse_learnt, parse_cut_off):

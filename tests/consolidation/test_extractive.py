@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.consolidation.extractive import learn, promote
@@ -144,7 +144,6 @@ texts = st.one_of(
 batches = st.lists(st.tuples(st.text(min_size=1, max_size=50), texts), max_size=25).map(lambda said: chat(*said))
 
 
-@settings(deadline=None)  # a busy machine needs longer
 @given(batches)
 def test_what_is_learnt_is_quoted_within_the_budget(batch: list[Utterance]) -> None:
     learnt = learnt_from(batch)

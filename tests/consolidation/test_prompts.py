@@ -2,7 +2,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.consolidation.learnt import Learnt
@@ -105,7 +105,6 @@ def test_the_examples_are_found_and_come_from_no_other_story() -> None:
     assert not [name for name in others if re.search(rf"\b{name}\b", CONSOLIDATION.system)]
 
 
-@settings(deadline=None)  # a busy machine needs longer
 @given(
     st.lists(st.one_of(st.text(), st.text(alphabet="ab \n", min_size=500, max_size=3_000)), min_size=1, max_size=8),
     st.integers(2_300, 5_000),

@@ -1,6 +1,6 @@
 """The older part of a diary without a model: quotations, dated, and ever sparser."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.diary.extractive import fold_quotes
@@ -59,7 +59,6 @@ def test_a_generated_text_is_quoted_without_an_invented_date() -> None:
     assert len(text.split("\n")) <= 2
 
 
-@settings(deadline=None)
 @given(entries, entries, st.integers(1, 12))
 def test_repeated_folds_never_exceed_the_line_limit(
     first: list[tuple[str, str]], second: list[tuple[str, str]], most: int

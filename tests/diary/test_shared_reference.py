@@ -190,7 +190,6 @@ async def test_the_shared_diary_equals_all_rows_after_each_step(
 
     @settings(
         max_examples=15,
-        deadline=None,
         database=None,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),

@@ -235,7 +235,6 @@ async def test_the_cache_equals_entries_and_versions_after_each_step(
 
     @settings(
         max_examples=20,
-        deadline=None,
         database=None,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),

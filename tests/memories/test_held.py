@@ -124,7 +124,7 @@ async def fill(connection: Connection, scope: ScopeKey, found: list[Text]) -> No
             )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(texts(), st.integers(1, 4), st.sampled_from([None, 0.1, 0.3]))
 async def test_memories_hold_as_the_reference_says(
     connection: Connection, found: list[Text], most: int, forget_below: float | None

@@ -68,7 +68,6 @@ async def test_the_cached_window_equals_the_book_after_each_change(
         settings=settings(
             max_examples=25,
             stateful_step_count=25,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
             phases=[Phase.generate],
         ),

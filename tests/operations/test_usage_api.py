@@ -106,7 +106,6 @@ async def test_what_is_no_month_names_the_field(api: httpx.AsyncClient, month: s
 
 @settings(
     max_examples=60,
-    deadline=None,
     database=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -27,7 +27,6 @@ async def run_examples(machine: type[Driver], shard: int, *, examples: int) -> N
         settings=hypothesis.settings(
             max_examples=-(-total // SHARDS),
             stateful_step_count=STEPS,
-            deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
             phases=PHASES,

@@ -104,7 +104,7 @@ def test_a_name_with_a_line_break_is_still_one_line(tmp_path: Path) -> None:
 
 
 @given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: (GOOD + text).encode())))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_file_is_a_prompt_or_rejected_with_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "memo.md").write_bytes(content)
     try:

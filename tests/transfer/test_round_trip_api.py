@@ -330,7 +330,7 @@ READ = {
 
 
 @pytest.mark.parametrize("file_format", list(FILES))
-@settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 async def test_any_file_comes_back_with_its_fields_and_stays_alike(
     api: httpx.AsyncClient, file_format: str, data: st.DataObject
