@@ -50,6 +50,9 @@ settings.load_profile("memobook")
 
 pytest.register_assert_rewrite("tests.oracle")  # its checks are not in files named test_*.py
 
+PROJECT = Path(__file__).parent.parent
+"""The folder of the project."""
+
 NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
 SETTLE_S = 2.0
 DATABASE_POOL = 8
@@ -309,7 +312,7 @@ async def workers(database_url: str, model: ScriptedModel, nothing_due: None) ->
     environment = {
         **ALLOCATOR,
         "PATH": "/usr/bin:/bin",
-        "PYTHONPATH": str(Path(__file__).parent.parent),
+        "PYTHONPATH": str(PROJECT),
         "MEMOBOOK_DATABASE_URL": database_url,
         "MEMOBOOK_LLM_BASE_URL": model.base_url,
         "MEMOBOOK_LLM_MODEL": "scripted",

@@ -1,6 +1,6 @@
 """A conversation to send, and the requests that most tests of the API make."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, get_args
 
 import httpx
@@ -10,6 +10,12 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 
 Json = dict[str, Any]
+
+CHAT = "/v1/chats/c"
+"""The path of the chat that most tests talk in."""
+
+Act = Callable[[httpx.AsyncClient], Awaitable[object]]
+"""Something that a client does."""
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 
@@ -32,6 +38,11 @@ def talk(first: int, last: int) -> list[Json]:
     return [said(n) for n in range(first, last + 1)]
 
 
+def without_ids(messages: Sequence[Json]) -> list[Json]:
+    """The messages as a frontend without ids has them."""
+    return [{name: value for name, value in message.items() if name != "id"} for message in messages]
+
+
 async def put(api: httpx.AsyncClient, chat_id: str = "c", *, status: int = 201, **chat: Any) -> Json:
     """Create or change a chat."""
     return ok(await api.put(f"/v1/chats/{chat_id}", json=chat), status)
@@ -42,6 +53,11 @@ async def append(
 ) -> Json:
     """Append messages."""
     return ok(await api.post(f"/v1/chats/{chat_id}/messages", json={"messages": messages, **body}), status)
+
+
+async def reimport(api: httpx.AsyncClient, messages: Sequence[Json], status: int = 200) -> Json:
+    """Make the chat `c` be these messages."""
+    return ok(await api.put(f"{CHAT}/messages", json={"messages": messages}), status)
 
 
 async def talk_with_memos(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, last: int) -> None:
@@ -93,6 +109,12 @@ async def add_swipe(api: httpx.AsyncClient, message_id: str, content: str) -> Js
 async def select_swipe(api: httpx.AsyncClient, message_id: str, index: int, status: int = 200) -> Json:
     """Select an alternative text of a message of the chat `c`."""
     return ok(await api.put(f"/v1/chats/c/messages/{message_id}/swipes/selected", json={"index": index}), status)
+
+
+async def token_of(api: httpx.AsyncClient, **limits: str) -> str:
+    """A token that may read and write, limited to a user or a chat."""
+    body: Json = {"scopes": ["read", "write"], "ttl_s": 600, **limits}
+    return str(ok(await api.post("/v1/tokens", json=body), 201)["token"])
 
 
 async def walk(api: httpx.AsyncClient, path: str, **query: Any) -> list[list[Any]]:

@@ -1,13 +1,12 @@
 """Open calls when a reply gets a new text or returns, and when the message that they answer is gone."""
 
-from collections.abc import Awaitable, Callable
-
 import httpx
 import pytest
 
 from tests.diary.diaries import entries, keep_diary, prompt, save
 from tests.talk import (
     CALL,
+    Act,
     Json,
     add_swipe,
     append,
@@ -25,8 +24,6 @@ from tests.talk import (
 NEXT = "I said the next thing."
 TEXT = "The next thing."
 OLD = said(4)["content"]
-
-Act = Callable[[httpx.AsyncClient], Awaitable[object]]
 
 
 async def send_again(api: httpx.AsyncClient, messages: list[Json], *, ids: bool = False) -> Json:

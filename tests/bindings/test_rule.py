@@ -1,14 +1,12 @@
 """Which reply a tool call belongs to, by the rule alone."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import pytest
 
 from app.bindings.rule import LogMessage, Open, Placement, Resolved, Target, find_turn_seq, hash_text, place, resolve
 from app.kit.ids import uuid7
-
-NOON = datetime(2026, 4, 1, 12, tzinfo=UTC)
+from tests.conftest import NOON
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from typing import Any
 
 import httpx
 
-from tests.facts.asking import CHAT, call
-from tests.talk import Json, ok, walk
+from tests.facts.asking import call
+from tests.talk import CHAT, Json, ok, walk
 
 
 async def put_block(

@@ -1,14 +1,14 @@
 """What a character writes into a block holds while the reply that wrote it has the same text."""
 
-from collections.abc import Awaitable, Callable
-
 import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
 from tests.blocks.asking import edit_block, history, put_block, shown, texts, update
-from tests.facts.asking import CHAT, USER, begin, call, checkpoint, fork, learn_wide, restore, switch_to
+from tests.facts.asking import USER, begin, call, checkpoint, fork, learn_wide, restore, switch_to
 from tests.talk import (
+    CHAT,
+    Act,
     add_swipe,
     append,
     cut_off,
@@ -120,8 +120,6 @@ async def test_after_many_edits_a_tool_writes_the_whole(api: httpx.AsyncClient, 
     await update(api, "append", "Line 51.")
     assert await texts(api) == {"user": "Lines.\nLine 51."}
 
-
-Act = Callable[[httpx.AsyncClient], Awaitable[object]]
 
 TAKEN_BACK: dict[str, tuple[Act, Act]] = {
     "swipe": (lambda api: add_swipe(api, "m2", "No."), lambda api: select_swipe(api, "m2", 0)),

@@ -12,8 +12,8 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from tests.blocks.asking import edit_block, history, put_block, shown, texts
 from tests.conftest import NOON, client_of
-from tests.facts.asking import CHAT, KAI, USER, begin, checkpoint, fork, restore
-from tests.talk import Json, append, context, get, ok, put, talk
+from tests.facts.asking import KAI, USER, begin, checkpoint, fork, restore
+from tests.talk import CHAT, append, context, get, ok, put, talk, token_of
 
 KAI_OF_MIRA = f"{USER}/characters/Kai"
 SCOPES = ["/v1", USER, KAI_OF_MIRA, CHAT]
@@ -334,11 +334,6 @@ async def test_the_state_has_the_text_of_each_scope(api: httpx.AsyncClient) -> N
         ("chat", "user", "Mira.\nA spy."),
         ("user", "user", "Mira."),
     ]
-
-
-async def token_of(api: httpx.AsyncClient, **limits: str) -> str:
-    body: Json = {"scopes": ["read", "write"], "ttl_s": 600, **limits}
-    return str(ok(await api.post("/v1/tokens", json=body), 201)["token"])
 
 
 async def test_tokens_reach_only_their_own_scopes(api: httpx.AsyncClient, app: object) -> None:

@@ -5,9 +5,9 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from tests.blocks.asking import delete_block, edit_block, history, put_block, shown, texts, update
-from tests.facts.asking import CHAT, USER, begin, checkpoint, fork, restore
+from tests.facts.asking import USER, begin, checkpoint, fork, restore
 from tests.memories.asking import write
-from tests.talk import append, cut_off, get, ok, put, talk
+from tests.talk import CHAT, append, cut_off, get, ok, put, talk
 
 FERRY = "Mira's brother Tomas is a ferryman."
 SCOPES = ["/v1", USER, f"{USER}/characters/Kai", CHAT]

@@ -1,7 +1,5 @@
 """The block `facts` consists of the important memories of a chat, unless it was written."""
 
-from collections.abc import Awaitable, Callable
-
 import httpx
 import pytest
 
@@ -9,10 +7,12 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from tests.blocks.asking import edit_block, history, put_block, shown, texts, update
 from tests.consolidation import learning
-from tests.facts.asking import CHAT, KAI, USER, begin, call, checkpoint, fork, learn_wide, restore, switch_to
+from tests.facts.asking import KAI, USER, begin, call, checkpoint, fork, learn_wide, restore, switch_to
 from tests.memories.asking import Learner, change, delete, write
 from tests.scripted_model import ScriptedModel
 from tests.talk import (
+    CHAT,
+    Act,
     add_swipe,
     append,
     context,
@@ -83,8 +83,6 @@ async def test_alone_it_is_an_extract(api: httpx.AsyncClient) -> None:
     state = ok(await api.get(f"{CHAT}/state"), 200)["layers"]["blocks"]
     assert [(one["scope"], one["text"], one["origin"]) for one in state] == [("chat", f"- {FERRY}", "extractive")]
 
-
-Act = Callable[[httpx.AsyncClient], Awaitable[object]]
 
 TAKEN_BACK: dict[str, tuple[Act, Act]] = {
     "swipe": (lambda api: add_swipe(api, "m2", "No."), lambda api: select_swipe(api, "m2", 0)),

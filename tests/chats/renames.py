@@ -32,11 +32,6 @@ def group(first: int, last: int, *, name: str = "Kai") -> list[Json]:
     ]
 
 
-async def reimport(api: httpx.AsyncClient, messages: list[Json]) -> Json:
-    """Make the chat be these messages."""
-    return ok(await api.put("/v1/chats/c/messages", json={"messages": messages}), 200)
-
-
 async def names(api: httpx.AsyncClient) -> list[str | None]:
     """The names of the messages."""
     return [item["name"] for item in (await get(api, "/messages", limit=500))["items"]]

@@ -13,9 +13,8 @@ from tests.background import while_the_model_is_asked
 from tests.book import book, due_rows, key_column
 from tests.chats.conftest import PROCESSES, gathered
 from tests.scripted_model import ScriptedModel
-from tests.talk import Json, append, context, get, ok, put, said, talk, walk
+from tests.talk import CHAT, Json, append, context, get, ok, put, said, talk, walk
 
-CHAT = "/v1/chats/c"
 ROUNDS = 6
 
 

@@ -8,15 +8,10 @@ import pytest
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from tests.background import settle_rounds
-from tests.chats.renames import group, made, names, reimport, rename, talk_with_all_layers
+from tests.chats.renames import group, made, names, rename, talk_with_all_layers
 from tests.diary.diaries import KAI, MIRA, contents, entries, keep_diary, prompt, save, write
 from tests.scripted_model import ScriptedModel
-from tests.talk import CALL, Json, append, context, edit, get, ok, put, said, select_swipe
-
-
-def without_ids(messages: list[Json]) -> list[Json]:
-    """The messages as a frontend without ids has them."""
-    return [{name: value for name, value in message.items() if name != "id"} for message in messages]
+from tests.talk import CALL, append, context, edit, get, ok, put, reimport, said, select_swipe, without_ids
 
 
 @pytest.mark.parametrize("strip", [list, without_ids], ids=["ids", "no ids"])

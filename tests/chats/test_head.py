@@ -1,6 +1,6 @@
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from uuid import UUID
 
@@ -12,8 +12,7 @@ from app.chats.eligibility import Filters, is_sent
 from app.chats.events import MessagesAppended, count_appended
 from app.chats.head import Head, NewMessage
 from app.chats.settings import effective
-
-NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
+from tests.conftest import NOON
 
 
 def _head() -> Head:

@@ -1,6 +1,5 @@
 """How long the provider is asked to keep a prompt: the cheapest choice for the pauses of a chat."""
 
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -21,9 +20,9 @@ from app.chats.prompt_cache import (
     price,
 )
 from app.chats.settings import effective
+from tests.conftest import NOON
 
 CHOICES: tuple[CacheChoice, ...] = ("off", "5m", "1h")
-NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
 
 
 def head_with(pauses_s: list[int], **settings: Any) -> Head:

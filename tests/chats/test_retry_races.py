@@ -6,9 +6,8 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from tests.chats.conftest import gathered
-from tests.talk import append, get, ok, talk
+from tests.talk import CHAT, append, get, ok, talk
 
-CHAT = "/v1/chats/c"
 ROUNDS = 25
 
 

@@ -1,6 +1,6 @@
 """What each change of a chat does to its revision. The triggers of all tests check that no change forgets it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import asyncpg
 import httpx
@@ -21,6 +21,7 @@ from tests.revisions import Numbers, list_numbers, read_now_ms, read_numbers
 from tests.scripted_model import ScriptedModel, refuses
 from tests.statements import watched
 from tests.talk import (
+    Act,
     add_swipe,
     append,
     context,
@@ -39,8 +40,6 @@ from tests.talk import (
 
 NAMES = {name for layer in LAYERS for name in (layer.name, *layer.also_known_as)}
 """The names under which layers record changes."""
-
-Act = Callable[[httpx.AsyncClient], Awaitable[object]]
 
 
 async def _post(api: httpx.AsyncClient, path: str, body: object = None, status: int = 201) -> object:

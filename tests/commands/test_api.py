@@ -12,11 +12,11 @@ import pytest
 from app.local.address import free_port
 from app.local.running import Urls
 from app.main import MAX_BODY_BYTES
+from tests.conftest import PROJECT
 from tests.local.conftest import eventually
 from tests.slowness import ALLOCATOR
 from tests.web.serving import Client, get, post
 
-ROOM = Path(__file__).parents[2]
 JSON = "Content-Type: application/json"
 
 
@@ -27,7 +27,7 @@ async def port(tmp_path: Path, database_url: str, servers: Urls, key: str) -> As
     environment = {
         **ALLOCATOR,
         "PATH": "/usr/bin:/bin",
-        "PYTHONPATH": str(ROOM),
+        "PYTHONPATH": str(PROJECT),
         "MEMOBOOK_DATABASE_URL": database_url,
         "MEMOBOOK_REDIS_URL": servers.redis_url,
         "MEMOBOOK_HEAD_TIMEOUT_S": "0.5",

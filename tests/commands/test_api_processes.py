@@ -15,10 +15,9 @@ import pytest
 from app.cli import main
 from app.local.address import free_port
 from app.local.running import Urls
+from tests.conftest import PROJECT
 from tests.local.conftest import eventually
 from tests.slowness import ALLOCATOR, SLOWNESS
-
-ROOM = Path(__file__).parents[2]
 
 
 class Processes:
@@ -79,7 +78,7 @@ async def two_processes(place: Path, database_url: str, redis_url: str) -> Async
         env={
             **ALLOCATOR,
             "PATH": "/usr/bin:/bin",
-            "PYTHONPATH": str(ROOM),
+            "PYTHONPATH": str(PROJECT),
             "MEMOBOOK_DATABASE_URL": database_url,
             "MEMOBOOK_REDIS_URL": redis_url,
             "MEMOBOOK_HEAD_TIMEOUT_S": "0.5",

@@ -14,10 +14,8 @@ from app.kit.db import Database
 from app.kit.job_context import JobContext
 from app.registry import LAYERS
 from tests.background import LONG_S, PATIENCE_S, running
-from tests.conftest import sqlalchemy_url
+from tests.conftest import PROJECT, sqlalchemy_url
 from tests.slowness import ALLOCATOR, SLOWNESS
-
-ROOM = Path(__file__).parents[2]
 
 
 async def doctor(place: Path, *options: str, **settings: str) -> tuple[int | None, str]:
@@ -25,7 +23,7 @@ async def doctor(place: Path, *options: str, **settings: str) -> tuple[int | Non
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", "doctor", *options),
         cwd=place,
-        env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | settings,
+        env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | settings,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )

@@ -8,17 +8,16 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from app.kit import workers
+from tests.conftest import PROJECT
 from tests.local.conftest import eventually
 from tests.slowness import ALLOCATOR, SLOWNESS
-
-ROOM = Path(__file__).parents[2]
 
 
 async def start(place: Path, *arguments: str, **settings: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", *arguments),
         cwd=place,
-        env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | settings,
+        env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | settings,
         stderr=asyncio.subprocess.PIPE,
     )
 

@@ -10,6 +10,7 @@ from app.kit.tokens import count_tokens
 from app.memos.prompts import MEMO
 from app.registry import LAYERS
 from tests.commands.test_start import refusal
+from tests.conftest import PROJECT
 from tests.layers.samples import SAMPLES
 
 
@@ -52,7 +53,7 @@ async def test_a_setting_of_a_layer_without_prompts_is_named(tmp_path: Path, nam
 
 def test_the_example_settings_name_the_layers_that_ask_a_model() -> None:
     named = ", ".join(layer.name for layer in LAYERS if layer.prompts)
-    assert named in (Path(__file__).parents[2] / ".env.example").read_text(encoding="utf-8").replace("\n# ", " ")
+    assert named in (PROJECT / ".env.example").read_text(encoding="utf-8").replace("\n# ", " ")
 
 
 def test_each_built_in_prompt_fits_the_smallest_allowed_model() -> None:

@@ -15,12 +15,10 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from app.kit.errors import DatabaseRejected
 from app.local.running import Urls
 from app.migrate import naming_missing_extension
-from tests.conftest import sqlalchemy_url
+from tests.conftest import PROJECT, sqlalchemy_url
 from tests.proxies import FreezingProxy
 from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.slowness import ALLOCATOR, SLOWNESS
-
-ROOM = Path(__file__).parents[2]
 
 
 async def refusal(place: Path, *command: str, **settings: str) -> str:
@@ -42,7 +40,7 @@ async def outcome(place: Path, *command: str, **settings: str) -> tuple[int | No
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", *command),
         cwd=place,
-        env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | settings,
+        env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | settings,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -79,7 +77,7 @@ async def test_a_service_waits_for_its_server(
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", *arguments),
         cwd=tmp_path,
-        env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM), "MEMOBOOK_DATABASE_URL": proxy.url},
+        env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT), "MEMOBOOK_DATABASE_URL": proxy.url},
         stderr=asyncio.subprocess.PIPE,
     )
     try:
@@ -192,7 +190,7 @@ async def test_the_local_model_without_its_package_is_named(tmp_path: Path, fres
     said = await refusal(
         tmp_path,
         "worker",
-        PYTHONPATH=f"{tmp_path}:{ROOM}",
+        PYTHONPATH=f"{tmp_path}:{PROJECT}",
         MEMOBOOK_DATABASE_URL=fresh_database_url,
         MEMOBOOK_EMBEDDINGS_BASE_URL="local",
     )

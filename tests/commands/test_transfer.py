@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from app.cli import main
+from tests.conftest import PROJECT
 
 FILE = b'{"chat":{"user_name":"Mira"}}\n{"id":"m1","role":"user","content":"Hi.","sent_at":"2026-01-01T00:00:00Z"}\n'
 
@@ -78,7 +79,7 @@ async def test_a_file_behind_standard_output_is_added_to(tmp_path: Path) -> None
             for _ in range(2):
                 process = await asyncio.create_subprocess_exec(
                     *(sys.executable, "-m", "app.cli", "export", "c", "--format", "jsonl", "--output", "/dev/stdout"),
-                    env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+                    env={**os.environ, "PYTHONPATH": str(PROJECT)},
                     stdout=file,
                 )
                 assert await process.wait() == 0
@@ -105,7 +106,7 @@ async def test_a_command_works_in_a_process_of_its_own(tmp_path: Path, command: 
     (tmp_path / "in.jsonl").write_bytes(FILE)
     assert await memobook("import", "in.jsonl", "--format", "jsonl", "--chat-id", "c") == 0
     arguments = [sys.executable, "-m", "app.cli", *command, "--format", "jsonl"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     process = await asyncio.create_subprocess_exec(*arguments, env=environment)
     assert await process.wait() == 0
 
@@ -131,7 +132,7 @@ async def test_a_pipe_that_does_not_work_is_named(tmp_path: Path, command: list[
         *command,
         "--format",
         "jsonl",
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
         stdin=asyncio.subprocess.PIPE,
         stdout=writing,
         stderr=asyncio.subprocess.PIPE,

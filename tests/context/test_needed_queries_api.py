@@ -11,10 +11,10 @@ from app.context.in_use import in_use
 from app.context.queries import write_statement
 from app.kit.db import Database
 from tests.blocks.asking import put_block
-from tests.facts.asking import CHAT, USER, begin, note, set_fact
+from tests.facts.asking import USER, begin, note, set_fact
 from tests.memories.asking import write
 from tests.statements import watched
-from tests.talk import Json, append, context, cut_off, put, talk
+from tests.talk import CHAT, Json, append, context, cut_off, put, talk
 
 BRIEF = "Tomas is a ferryman."
 SCOPES = {"chat": CHAT, "character": f"{USER}/characters/Kai", "user": USER, "global": "/v1"}

@@ -8,10 +8,10 @@ from fastapi import FastAPI
 
 from tests.blocks.asking import put_block
 from tests.diary import sharing
-from tests.facts.asking import CHAT, USER, begin, checkpoint, delete_fact, learn_wide, note, restore, set_fact
+from tests.facts.asking import USER, begin, checkpoint, delete_fact, learn_wide, note, restore, set_fact
 from tests.memories.asking import change, delete, write
 from tests.statements import watched
-from tests.talk import Json, add_swipe, append, context, cut_off, edit, ok, put, select_swipe, soft_delete, talk
+from tests.talk import CHAT, Json, add_swipe, append, context, cut_off, edit, ok, put, select_swipe, soft_delete, talk
 
 
 async def ask(app: FastAPI, api: httpx.AsyncClient, chat_id: str = "c") -> tuple[Json, list[str]]:

@@ -10,9 +10,8 @@ from typing import Any
 import orjson
 
 from app.demo.run import CONVERSATION
+from tests.conftest import PROJECT
 from tests.slowness import SLOWNESS
-
-ROOT = Path(__file__).parents[2]
 
 
 async def run(place: Path, *options: str) -> tuple[int | None, str, str]:
@@ -24,7 +23,7 @@ async def run_command(*arguments: str, env: Mapping[str, str] | None = None) -> 
     """Exit code, output and complaints of a command, by default in this process's environment."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", *arguments),
-        cwd=ROOT,
+        cwd=PROJECT,
         env=env,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=PIPE,

@@ -1,15 +1,14 @@
 """What a provider charges for calls that share a beginning."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from app.chats.prompt_cache import CacheChoice
 from app.demo.bill import Account, Bill, Call
-
-NOON = datetime(2026, 4, 1, 12, tzinfo=UTC)
+from tests.conftest import NOON
 
 
 def call(system: str, *said: str) -> Call:

@@ -11,9 +11,10 @@ from app.demo.errors import DemoError
 from app.demo.presets import PRESETS, apply_preset
 from app.demo.run import CONVERSATION, QUESTION
 from app.registry import LAYERS
-from tests.demo.running import ROOT, run, write_beginning
+from tests.conftest import PROJECT
+from tests.demo.running import run, write_beginning
 
-PAGE = (ROOT / "docs/presets.md").read_text("utf-8")
+PAGE = (PROJECT / "docs/presets.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,8 @@ from typing import Any
 
 import httpx
 
-from tests.talk import Json, ok, put, walk
+from tests.talk import CHAT, Json, ok, put, walk
 
-CHAT = "/v1/chats/c"
 USER = "/v1/users/mira"
 KAI: Json = {"name": "Kai"}
 

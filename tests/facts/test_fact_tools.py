@@ -1,7 +1,6 @@
 """What a character notes with its tools holds while the reply that noted it has the same text."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
@@ -12,7 +11,6 @@ from app.kit.tokens import count_tokens
 from app.layers.tool_pages import MAX_PAGE_TOKENS
 from tests.background import holding, until_waited_for
 from tests.facts.asking import (
-    CHAT,
     USER,
     WRITE_MEANWHILE,
     begin,
@@ -30,6 +28,8 @@ from tests.facts.asking import (
     switch_to,
 )
 from tests.talk import (
+    CHAT,
+    Act,
     Json,
     add_swipe,
     append,
@@ -111,8 +111,6 @@ async def test_wrong_arguments_are_explained(api: httpx.AsyncClient) -> None:
     for arguments in ({}, {"key": "lamp"}, {"key": "a/b", "value": "x"}, {"key": "lamp", "value": " "}):
         assert "set_fact" in await call(api, "set_fact", arguments, status=422)
 
-
-Act = Callable[[httpx.AsyncClient], Awaitable[object]]
 
 TAKEN_BACK: dict[str, tuple[Act, Act]] = {
     "swipe": (lambda api: add_swipe(api, "m2", "No."), lambda api: select_swipe(api, "m2", 0)),

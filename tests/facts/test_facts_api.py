@@ -9,8 +9,8 @@ from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from tests.conftest import NOON, client_of
-from tests.facts.asking import CHAT, USER, begin, delete_fact, fork, held, history, set_fact, shown
-from tests.talk import Json, append, context, get, ok, put, talk
+from tests.facts.asking import USER, begin, delete_fact, fork, held, history, set_fact, shown
+from tests.talk import CHAT, append, context, get, ok, put, talk, token_of
 
 KAI_OF_MIRA = f"{USER}/characters/Kai"
 
@@ -248,11 +248,6 @@ async def test_a_wide_fact_changes_the_tag_of_a_context(api: httpx.AsyncClient) 
         await set_fact(api, f"lamp {len(under)}", "green", under=under)
         changed = await api.get(f"{CHAT}/context", headers={"If-None-Match": tag})
         assert changed.status_code == 200
-
-
-async def token_of(api: httpx.AsyncClient, **limits: str) -> str:
-    body: Json = {"scopes": ["read", "write"], "ttl_s": 600, **limits}
-    return str(ok(await api.post("/v1/tokens", json=body), 201)["token"])
 
 
 async def test_tokens_reach_only_their_own_scopes(api: httpx.AsyncClient, app: object) -> None:

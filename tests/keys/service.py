@@ -1,6 +1,5 @@
 """An application with only the routes of keys and one that returns the caller."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -14,8 +13,8 @@ from app.kit.clock import Clock
 from app.kit.db import Database
 from app.kit.settings import Settings
 from app.problems import install_handlers
+from tests.conftest import NOON
 
-NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
 EVERYTHING = ["read", "write", "admin"]
 
 

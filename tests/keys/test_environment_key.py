@@ -11,7 +11,8 @@ from app.keys.service import ensure_admin_key, has_keys
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.settings import SettingsError
-from tests.keys.service import EVERYTHING, NOON, bearer, client_of, made_key, service_on
+from tests.conftest import NOON
+from tests.keys.service import EVERYTHING, bearer, client_of, made_key, service_on
 
 FIRST = "correct-horse-battery-staple-0042"
 SECOND = f"mb_3f9c2a7be014_{'0123456789abcdef' * 4}"

@@ -1,8 +1,7 @@
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from app.keys.expiring import ExpiringCache
-
-NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
+from tests.conftest import NOON
 
 
 def seconds(count: float) -> datetime:

@@ -13,7 +13,8 @@ from app.kit.auth import Forbidden, Unauthorized
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.errors import Unavailable
-from tests.keys.service import EVERYTHING, NOON, made_key, request_with, sqlalchemy_url
+from tests.conftest import NOON
+from tests.keys.service import EVERYTHING, made_key, request_with, sqlalchemy_url
 
 
 class CountingDatabase(Database):

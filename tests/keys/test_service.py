@@ -6,7 +6,8 @@ from app.keys.errors import KeyNotFound
 from app.keys.service import create_key, list_keys, revoke_key
 from app.kit.db import Database
 from app.kit.errors import Invalid
-from tests.keys.service import NOON, made_key
+from tests.conftest import NOON
+from tests.keys.service import made_key
 
 
 @pytest.mark.parametrize(

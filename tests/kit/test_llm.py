@@ -4,7 +4,6 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,13 +11,14 @@ import pytest
 from app.kit.clock import SteppedClock
 from app.kit.llm.client import MAX_ANSWER_MIB, ChatMessage, Completion, ModelClient, ModelError
 from app.kit.llm.request_settings import RequestSettings
+from tests.conftest import NOON
 from tests.scripted_model import HANG_UP, Reply, ScriptedModel, Step, refuses, says, sends
 from tests.slowness import SLOWNESS
 
 KEY = "sk-neverseen"
 SECRET = "Sakura hid the letter under the floor."
 PROMPT: list[ChatMessage] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": SECRET}]
-NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
+
 
 LASTING: list[tuple[Step, str]] = [
     (sends(b""), "the model server answers nothing"),

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from email.utils import format_datetime
 
 import pytest
@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kit.llm.retry import LONGEST_RETRY_AFTER_S, read_retry_after, wait_before_retry_s
-
-NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
+from tests.conftest import NOON
 
 
 @pytest.mark.parametrize(

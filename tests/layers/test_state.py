@@ -6,9 +6,9 @@ import httpx
 import orjson
 
 from tests.blocks.asking import edit_block, update
-from tests.facts.asking import CHAT, KAI, begin, checkpoint, note, restore, set_fact
+from tests.facts.asking import KAI, begin, checkpoint, note, restore, set_fact
 from tests.memories.asking import write
-from tests.talk import append, ok, put, talk
+from tests.talk import CHAT, append, ok, put, talk
 
 LAYERS = ("facts", "blocks", "memories", "sessions")
 

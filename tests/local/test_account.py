@@ -8,6 +8,7 @@ import pytest
 
 from app.local.account import Account, accounts, choose_account, obstacle
 from app.local.errors import LocalError
+from tests.conftest import PROJECT
 from tests.local.conftest import SOMEBODY, as_root, with_namespaces
 
 ROOT = Account("self", 0, 0)
@@ -73,7 +74,7 @@ def test_forbidden_namespaces_are_an_error_naming_the_directory(open_place: Path
             *("setpriv", "--bounding-set=-setfcap", "--inh-caps=-setfcap"),
             *(sys.executable, "-c", script, str(open_place / "home")),
         ],
-        cwd=Path(__file__).parents[2],
+        cwd=PROJECT,
         capture_output=True,
         text=True,
         check=True,

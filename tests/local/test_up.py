@@ -15,6 +15,7 @@ import pytest
 
 from app.local.account import Account, launcher, own_account
 from app.local.running import find_running
+from tests.conftest import PROJECT
 from tests.local.conftest import (
     SOMEBODY,
     child_named,
@@ -27,7 +28,6 @@ from tests.local.conftest import (
 )
 from tests.slowness import SLOWNESS
 
-ROOM = Path(__file__).parents[2]
 LAST_LINE = "Press Ctrl-C to stop."
 
 
@@ -36,7 +36,7 @@ async def foreground(data: Path, port: int = 0, account: Account | None = None) 
     process = await asyncio.create_subprocess_exec(
         *launcher(account or own_account(), signal.SIGKILL),
         *(sys.executable, "-B", "-m", "tests.local.foreground", str(data), str(port)),
-        cwd=ROOM,
+        cwd=PROJECT,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=PIPE,
         stderr=PIPE,

@@ -8,9 +8,7 @@ from app.kit.ids import chat_key
 from tests.scripted_embeddings import embeds
 from tests.scripted_model import Reply, Request, refuses
 from tests.search.finding import message
-from tests.talk import Json, ok
-
-CHAT = "/v1/chats/c"
+from tests.talk import CHAT, Json, ok
 
 SUBJECTS = (("ship", "vessel", "ferry"), ("cat", "kitten", "purrs"), ("bread", "loaf", "oven"))
 """Words that the scripted model gives the same meaning."""

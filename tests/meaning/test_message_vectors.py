@@ -9,11 +9,11 @@ from app.kit.db import Database
 from tests.background import settle
 from tests.book import due_rows
 from tests.facts.asking import begin
-from tests.meaning.asking import CHAT, count_vectors, find_best, mean, refuse_bombs, rest, search
+from tests.meaning.asking import count_vectors, find_best, mean, refuse_bombs, rest, search
 from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.scripted_model import Reply, Request, refuses
 from tests.search.finding import message
-from tests.talk import Json, add_swipe, append, context, cut_off, edit, ok, select_swipe, soft_delete
+from tests.talk import CHAT, Json, add_swipe, append, context, cut_off, edit, ok, select_swipe, soft_delete
 
 
 @pytest.mark.usefixtures("story")

@@ -13,12 +13,12 @@ from app.passages.texts import MOST_TEXTS
 from app.registry import LAYERS
 from tests.background import settle
 from tests.facts.asking import begin, set_fact
-from tests.meaning.asking import CHAT, refuse_bombs, rest
+from tests.meaning.asking import refuse_bombs, rest
 from tests.meaning.test_text_vectors import CAT, FERRY, count_texts, list_found
 from tests.memories.asking import Learner, delete, write
 from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.scripted_model import refuses
-from tests.talk import append, ok
+from tests.talk import CHAT, append, ok
 
 USER = "/v1/users/mira"
 

@@ -11,11 +11,11 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from tests.background import settle
 from tests.facts.asking import begin, set_fact
-from tests.meaning.asking import CHAT, rest, search
+from tests.meaning.asking import rest, search
 from tests.memories.asking import Learner, change, delete, write
 from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.search.finding import message
-from tests.talk import Json, append, context, cut_off, ok, soft_delete
+from tests.talk import CHAT, Json, append, context, cut_off, ok, soft_delete
 
 FERRY = "Mira came with the ferry."
 CAT = "Kai keeps a kitten."

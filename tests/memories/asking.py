@@ -17,8 +17,7 @@ from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Source
 from app.memories.remember import NAME, LearntMemory, Remembered, remember
 from app.memories.settings import MemorySettings
-from tests.facts.asking import CHAT
-from tests.talk import Json, ok, walk
+from tests.talk import CHAT, Json, ok, walk
 
 TEXTS = "SELECT message_id, content FROM messages WHERE chat_key = $1 AND line_id = $2 AND message_id = ANY($3)"
 

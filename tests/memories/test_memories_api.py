@@ -9,10 +9,10 @@ from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from tests.conftest import NOON, client_of
-from tests.facts.asking import CHAT, USER, begin, checkpoint, fork, learn_wide, restore
+from tests.facts.asking import USER, begin, checkpoint, fork, learn_wide, restore
 from tests.memories.asking import Learner, change, delete, history, listed, memories, write
 from tests.memories.test_remember import THREE_CATS, TOMAS, TWO_CATS
-from tests.talk import Json, append, context, cut_off, get, ok, put, soft_delete, talk
+from tests.talk import CHAT, Json, append, context, cut_off, get, ok, put, soft_delete, talk, token_of
 
 DAY_S = 86_400
 KAI_OF_MIRA = f"{USER}/characters/Kai"
@@ -373,11 +373,6 @@ async def test_a_wide_memory_changes_the_tag_of_a_context(api: httpx.AsyncClient
     await change(api, memory["id"], under=USER, pinned=True)
     assert (await api.get(f"{CHAT}/context", headers={"If-None-Match": tag})).status_code == 200
     assert await context(api)
-
-
-async def token_of(api: httpx.AsyncClient, **limits: str) -> str:
-    body: Json = {"scopes": ["read", "write"], "ttl_s": 600, **limits}
-    return str(ok(await api.post("/v1/tokens", json=body), 201)["token"])
 
 
 async def test_tenants_and_tokens_are_kept_apart(api: httpx.AsyncClient, app: object, database: Database) -> None:

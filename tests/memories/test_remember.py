@@ -1,7 +1,6 @@
 """What is learnt from messages is a memory while one of them has the text that was read; each memory is there once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
@@ -9,9 +8,9 @@ import pytest
 from app.kit.clock import SteppedClock
 from app.kit.ids import chat_key
 from tests.background import holding, until_waited_for
-from tests.facts.asking import CHAT, USER, begin, checkpoint, fork, learn_wide, restore, switch_to
+from tests.facts.asking import USER, begin, checkpoint, fork, learn_wide, restore, switch_to
 from tests.memories.asking import Learner, history, known, write
-from tests.talk import add_swipe, append, cut_off, edit, get, hide, ok, said, select_swipe, soft_delete, talk
+from tests.talk import CHAT, Act, add_swipe, append, cut_off, edit, get, hide, ok, said, select_swipe, soft_delete, talk
 
 TOMAS = "Mira's brother Tomas works as a ferryman at the harbour."
 TWO_CATS = "Mira has lived with two cats in a small house near the old lighthouse since spring."
@@ -27,8 +26,6 @@ async def test_what_was_learnt_is_a_memory(api: httpx.AsyncClient, learn: Learne
     assert (memory["content"], memory["scope"], memory["origin"]) == (TOMAS, "chat", "model")
     assert (memory["category"], memory["importance"], memory["tags"]) == ("personal", 0.8, ["family"])
 
-
-Act = Callable[[httpx.AsyncClient], Awaitable[object]]
 
 TAKEN_BACK: dict[str, tuple[Act, Act]] = {
     "swipe": (lambda api: add_swipe(api, "m2", "No."), lambda api: select_swipe(api, "m2", 0)),

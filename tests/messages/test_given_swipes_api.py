@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.kit.tokens import count_tokens
-from tests.talk import Json, append, context, get, ok, said, select_swipe, talk
+from tests.talk import Json, append, context, get, ok, reimport, said, select_swipe, talk
 
 TEXTS = ["First.", "Second.", "Third."]
 
@@ -22,10 +22,6 @@ async def swipes(api: httpx.AsyncClient, message_id: str = "m2") -> tuple[list[s
 def swiped(given: Any, **fields: Any) -> Json:
     message = said(2, swipes=given) | fields
     return {name: value for name, value in message.items() if name != "content" or "content" in fields}
-
-
-async def reimport(api: httpx.AsyncClient, *messages: Json, status: int = 200) -> Json:
-    return ok(await api.put("/v1/chats/c/messages", json={"messages": messages}), status)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +95,7 @@ async def test_a_re_import_adds_swipes_and_selects_as_given(api: httpx.AsyncClie
     ):
         before = await swipes(api)
         wanted = {"role": "assistant", "swipes": given, "selected_swipe": selected}
-        outcome = await reimport(api, {**said(1), "id": None}, wanted, *talk(3, 4))
+        outcome = await reimport(api, [{**said(1), "id": None}, wanted, *talk(3, 4)])
         assert outcome == {"added": 0, "changed": int(before != expected), "removed": 0, "line": line}
         assert await swipes(api) == expected
     revisions = (await get(api, "/messages/m2/revisions"))["items"]
@@ -108,7 +104,7 @@ async def test_a_re_import_adds_swipes_and_selects_as_given(api: httpx.AsyncClie
 
 async def test_swipes_are_added_to_messages_that_move(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 4))
-    outcome = await reimport(api, said(9), said(1), swiped([said(2)["content"], "B."], selected_swipe=1), *talk(3, 4))
+    outcome = await reimport(api, [said(9), said(1), swiped([said(2)["content"], "B."], selected_swipe=1), *talk(3, 4)])
     assert (outcome["added"], outcome["changed"], outcome["removed"]) == (1, 1, 0)
     assert await swipes(api) == ([said(2)["content"], "B."], 1)
     assert not (await get(api, "/messages/m2"))["edited"]

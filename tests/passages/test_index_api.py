@@ -12,11 +12,9 @@ from app.kit.ids import chat_key
 from app.passages.lookup import MOST_WITH_KEY
 from tests.background import locked_chat, running, settle
 from tests.facts.asking import KAI, begin
-from tests.reimport.test_reimport_api import reimport
 from tests.search.finding import message
-from tests.talk import Json, add_swipe, append, cut_off, edit, get, ok, put, select_swipe, soft_delete
+from tests.talk import CHAT, Json, add_swipe, append, cut_off, edit, get, ok, put, reimport, select_swipe, soft_delete
 
-CHAT = "/v1/chats/c"
 WORDS = ["lantern", "ferryman", "copper", "orchard", "violin", "harvest", "quarry", "zephyr"]
 
 

@@ -23,8 +23,8 @@ from app.main import create_app
 from app.pipeline import open_database
 from app.registry import LAYERS
 from tests.background import settle
-from tests.commands.test_start import ROOM, refusal, said_by
-from tests.conftest import SETTLE_S, client_of, sqlalchemy_url
+from tests.commands.test_start import refusal, said_by
+from tests.conftest import PROJECT, SETTLE_S, client_of, sqlalchemy_url
 from tests.meaning.asking import find_best, mean, rest
 from tests.memories.asking import write
 from tests.scripted_embeddings import ScriptedEmbeddings
@@ -75,7 +75,7 @@ class Stage:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "app.cli", "reindex"),
             cwd=self.place,
-            env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOM)} | self.settings(self.coming),
+            env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | self.settings(self.coming),
             stdout=asyncio.subprocess.PIPE,
         )
         try:

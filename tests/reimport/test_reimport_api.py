@@ -13,12 +13,7 @@ from app.kit.ids import chat_key
 from tests.book import book, due_rows, key_column
 from tests.scripted_model import ScriptedModel, quoting_memo
 from tests.statements import watched
-from tests.talk import Json, append, context, get, ok, put, said, talk, talk_with_memos, walk
-
-
-async def reimport(api: httpx.AsyncClient, messages: list[Json], status: int = 200) -> Json:
-    """Make the chat `c` be these messages."""
-    return ok(await api.put("/v1/chats/c/messages", json={"messages": messages}), status)
+from tests.talk import Json, append, context, get, ok, put, reimport, said, talk, talk_with_memos, walk, without_ids
 
 
 async def texts(api: httpx.AsyncClient, **query: Any) -> list[tuple[int, str, str]]:
@@ -29,10 +24,6 @@ async def texts(api: httpx.AsyncClient, **query: Any) -> list[tuple[int, str, st
 
 def counted(outcome: Json) -> tuple[int, int, int]:
     return outcome["added"], outcome["changed"], outcome["removed"]
-
-
-def nameless(messages: list[Json]) -> list[Json]:
-    return [{name: value for name, value in message.items() if name != "id"} for message in messages]
 
 
 async def rows(database: Database, tenant: str) -> list[list[tuple[Any, ...]]]:
@@ -51,7 +42,7 @@ async def test_the_same_list_changes_nothing_at_all(
     await talk_with_memos(api, dispatcher, clock, 20)
     before = await rows(database, tenant)
     line = (await get(api, ""))["line"]
-    for messages in (talk(1, 20), nameless(talk(1, 20))):
+    for messages in (talk(1, 20), without_ids(talk(1, 20))):
         outcome = await reimport(api, messages)
         assert outcome == {"added": 0, "changed": 0, "removed": 0, "line": line}
     assert await rows(database, tenant) == before
@@ -136,7 +127,7 @@ async def test_an_inserted_message_starts_a_line_with_the_same_head(
     former = (await get(api, ""))["line"]
     calls = len(model.requests)
     wanted = [*talk(1, 18), said(100), *talk(19, 32)]
-    outcome = await reimport(api, wanted if with_ids else nameless(wanted))
+    outcome = await reimport(api, wanted if with_ids else without_ids(wanted))
     assert counted(outcome) == (1, 0, 0)
     assert outcome["line"] == (await get(api, ""))["line"] != former
     found = await texts(api)

@@ -1,14 +1,14 @@
 """Where a scene may end: against slow references, and what is said of an answer that is none."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.scenes.detection.breaks import LONGEST_ANSWER_PAUSE, find_candidates, find_pause, object_to
+from tests.conftest import NOON
 
 SEQS = st.sets(st.integers(1, 200), max_size=40).map(sorted)
-NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
 
 
 @given(

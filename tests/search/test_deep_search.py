@@ -8,9 +8,9 @@ from app.kit.clock import SteppedClock
 from app.passages.lookup import MOST_IN_INDEX, MOST_WITH_KEY
 from tests.background import settle
 from tests.facts.asking import begin
-from tests.passages.test_index_api import CHAT, sail
+from tests.passages.test_index_api import sail
 from tests.search.finding import find, message
-from tests.talk import Json, append, cut_off, ok
+from tests.talk import CHAT, Json, append, cut_off, ok
 
 EARLY = "2026-01-01T12:00:00Z"
 LATE = "2026-03-01T12:00:00Z"

@@ -11,9 +11,7 @@ from tests.facts.asking import KAI, USER, begin, set_fact
 from tests.memories.asking import Learner, write
 from tests.search.finding import LANTERN, TOMAS, message
 from tests.statements import watched
-from tests.talk import Json, add_swipe, append, edit, hide, ok, put, soft_delete
-
-CHAT = "/v1/chats/c"
+from tests.talk import CHAT, Json, add_swipe, append, edit, hide, ok, put, soft_delete
 
 LAYER_TABLES = re.compile(r"FROM (memos|diary_entries|scenes|statements)\b")
 

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.sessions.breaks import Break, BreakRules, Said, find_breaks, find_day, find_pause
+from tests.conftest import NOON
 
-NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/St_Johns", "Asia/Kathmandu")
 
 SPRING_BERLIN = datetime(2026, 3, 29, 0, 0, tzinfo=UTC)

@@ -16,9 +16,10 @@ from app.summarising.fitting import DoesNotFit, Passage, fill_to_fit
 from app.summarising.prompt_folder import load_prompts
 from app.summarising.prompts import Prompt, name_user
 from app.summarising.quoting import quoted
+from tests.conftest import PROJECT
 from tests.layers.samples import SAMPLES
 
-PAGE = (Path(__file__).parents[2] / "docs/prompts.md").read_text(encoding="utf-8")
+PAGE = (PROJECT / "docs/prompts.md").read_text(encoding="utf-8")
 
 WORDING = {version: words for sample in SAMPLES.values() for version, words in sample.wording.items()}
 """What the words of each version are, as the beginning of a sha-256."""

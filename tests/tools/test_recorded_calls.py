@@ -12,8 +12,8 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key, uuid7
 from tests.conftest import client_of
-from tests.facts.asking import CHAT, USER, begin, call, checkpoint, fork, note, restore, set_fact
-from tests.talk import Json, append, cut_off, get, ok, put, said, soft_delete, talk, walk
+from tests.facts.asking import USER, begin, call, checkpoint, fork, note, restore, set_fact
+from tests.talk import CHAT, Json, append, cut_off, get, ok, put, said, soft_delete, talk, walk
 
 FACT: Json = {"key": "pet", "value": "a gull"}
 DROPPED = "It was dropped: its generation was discarded, or its reply was cut off."

@@ -20,7 +20,7 @@ from app.kit.settings import Settings
 from app.main import create_app
 from app.transfer.file_formats import FILE_FORMATS
 from tests.background import holding
-from tests.conftest import client_of
+from tests.conftest import PROJECT, client_of
 from tests.slowness import ALLOCATOR
 from tests.talk import Json, append, get, ok, talk
 from tests.transfer.files import export_file, import_file, make_file
@@ -198,7 +198,7 @@ async def test_a_killed_import_leaves_nothing(
     environment = {**ALLOCATOR, "PATH": os.environ["PATH"], "MEMOBOOK_DATABASE_URL": database_url}
     async with holding(database_url, "LOCK TABLE swipes IN SHARE MODE"):
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "app.cli", *command, env=environment, cwd=Path(__file__).parents[2]
+            sys.executable, "-m", "app.cli", *command, env=environment, cwd=PROJECT
         )
         waits = (
             "EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
