@@ -31,6 +31,7 @@ from app.kit.idle_connections import IdleConnections
 from app.kit.job_context import JobContext
 from app.kit.llm.client import ModelClient
 from app.kit.settings import Settings
+from app.layers.layer import Layer
 from app.local.directory import DataDirectory
 from app.local.running import Urls
 from app.local.servers import running_servers
@@ -39,9 +40,13 @@ from app.migrate import migrate
 from app.pipeline import open_database
 from app.registry import LAYERS
 from tests import run_order
+from tests.facts.asking import begin
+from tests.layers.sample import Stage
+from tests.memories.asking import Learner
 from tests.revision_watch import watch_revisions
 from tests.scripted_model import ScriptedModel
 from tests.slowness import ALLOCATOR, SLOWNESS
+from tests.talk import append, talk
 from tests.worker_processes import Workers
 
 # The time that a test takes is no verdict, and neither is the time in which its examples are generated.
@@ -216,11 +221,19 @@ def connections(opened_connections: IdleConnections) -> Iterator[IdleConnections
 
 
 @pytest.fixture
-def database(database_url: str, connections: IdleConnections, clock: SteppedClock) -> Database:
+def layers() -> tuple[Layer, ...]:
+    """The layers of the database and of the application; a file can add its own."""
+    return LAYERS
+
+
+@pytest.fixture
+def database(
+    database_url: str, layers: tuple[Layer, ...], connections: IdleConnections, clock: SteppedClock
+) -> Database:
     """The database with everything that follows from a change."""
     return open_database(
         sqlalchemy_url(database_url),
-        LAYERS,
+        layers,
         clock=clock,
         settle_s=SETTLE_S,
         notify=lambda: None,
@@ -250,9 +263,11 @@ def given_settings(database_url: str, servers: Urls) -> Settings:
 
 
 @pytest.fixture
-async def app(given_settings: Settings, connections: IdleConnections, clock: SteppedClock) -> AsyncIterator[FastAPI]:
+async def app(
+    given_settings: Settings, layers: tuple[Layer, ...], connections: IdleConnections, clock: SteppedClock
+) -> AsyncIterator[FastAPI]:
     """The application on the process's database and the test's clock."""
-    made = create_app(given_settings, clock=clock, connections=connections)
+    made = create_app(given_settings, clock=clock, layers=layers, connections=connections)
     yield made
     await made.state.rate_limiter.close()
     await made.state.recall_memory.close()
@@ -264,6 +279,22 @@ async def app(given_settings: Settings, connections: IdleConnections, clock: Ste
 async def api(app: FastAPI, key: str) -> AsyncIterator[httpx.AsyncClient]:
     """A client with the tenant's key."""
     async with client_of(app, key) as client:
+        yield client
+
+
+@pytest.fixture
+async def admin(app: FastAPI, database: Database, tenant: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client that may do everything, of the test's tenant."""
+    async with client_with(app, database, tenant, "read", "write", "admin") as client:
+        yield client
+
+
+@asynccontextmanager
+async def client_with(app: FastAPI, database: Database, tenant: str, *scopes: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client with a new key of the tenant that has these scopes."""
+    async with database.unit_of_work() as db_session:
+        key = await create_key(db_session, tenant, scopes, NOON)
+    async with client_of(app, key.text) as client:
         yield client
 
 
@@ -284,6 +315,19 @@ async def model() -> AsyncIterator[ScriptedModel]:
 
 
 @pytest.fixture
+async def replied(api: httpx.AsyncClient) -> None:
+    """The chat `c` of the user mira, with a message and its reply."""
+    await begin(api)
+    await append(api, talk(1, 2))
+
+
+@pytest.fixture
+def learn(database: Database, tenant: str, clock: SteppedClock) -> Learner:
+    """Learns from messages as a job does."""
+    return Learner(database, tenant, clock)
+
+
+@pytest.fixture
 async def nothing_due(database: Database) -> None:
     """Forget what earlier tests left due: a dispatcher works for all tenants of its database."""
     async with database.raw() as connection:
@@ -298,6 +342,12 @@ async def dispatcher(
     client = ModelClient(model.base_url, "scripted", timeout_s=5 * SLOWNESS, concurrency=8, max_attempts=1)
     yield Dispatcher(JobContext(database, clock, client), LAYERS, slots=8, poll_s=3_600)
     await client.aclose()
+
+
+@pytest.fixture
+def stage(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel) -> Stage:
+    """A service with a worker and a scripted model."""
+    return Stage(api, dispatcher, clock, model)
 
 
 @pytest.fixture

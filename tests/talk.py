@@ -78,6 +78,12 @@ async def context(api: httpx.AsyncClient, status: int = 200, **options: Any) -> 
     return await get(api, "/context", status, **options)
 
 
+async def read_cut(api: httpx.AsyncClient) -> tuple[int, str | None]:
+    """Where the history of the chat `c` begins, and why."""
+    history = (await context(api))["history"]
+    return history["anchor_seq"], (history["last_cut"] or {}).get("reason")
+
+
 async def edit(api: httpx.AsyncClient, message_id: str, status: int = 200, **given: Any) -> Json:
     """Change a message of the chat `c`."""
     return ok(await api.patch(f"/v1/chats/c/messages/{message_id}", json=given), status)

@@ -1,16 +1,13 @@
 """What bodies and answers are, for every operation: the documented media types, and whether they may be stored."""
 
 import re
-from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.keys.service import create_key
-from app.kit.db import Database
 from app.transfer.file_formats import FILE_FORMATS
-from tests.conftest import NOON, client_of
+from tests.conftest import client_of
 from tests.path_parameters import SCHEMA
 from tests.talk import Json
 
@@ -29,15 +26,6 @@ WITH_BODY = [
 WITHOUT_KEY = {"/healthz", "/readyz"}
 FILES = list(dict.fromkeys(one.media_type for one in FILE_FORMATS.values()))
 PROBLEM = "application/problem+json"
-
-
-@pytest.fixture
-async def admin(app: FastAPI, database: Database, tenant: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A client that may do everything, of a tenant without any chat."""
-    async with database.unit_of_work() as db_session:
-        key = await create_key(db_session, tenant, ["read", "write", "admin"], NOON)
-    async with client_of(app, key.text) as client:
-        yield client
 
 
 def url_of(path: str) -> str:

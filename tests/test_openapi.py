@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,10 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Route
 
-from app.keys.service import create_key
-from app.kit.db import Database
 from app.registry import LAYERS
 from app.transfer.file_formats import FILE_FORMATS
 from app.web.docs import docs_router
-from tests.conftest import NOON, client_of
+from tests.conftest import client_of
 from tests.layers.samples import list_settings
 from tests.path_parameters import APP, SCHEMA, fill_path
 from tests.talk import Json, append, ok, put, talk
@@ -63,15 +61,6 @@ ROUTES = {
     for method in route.methods or ()
 }
 """The routes of the application by method and path."""
-
-
-@pytest.fixture
-async def admin(app: FastAPI, database: Database, tenant: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A client that may do everything."""
-    async with database.unit_of_work() as db_session:
-        key = await create_key(db_session, tenant, ["read", "write", "admin"], NOON)
-    async with client_of(app, key.text) as client:
-        yield client
 
 
 def test_no_operation_is_renamed_or_removed() -> None:

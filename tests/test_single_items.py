@@ -7,10 +7,9 @@ import pytest
 from fastapi import FastAPI
 
 from app.dispatcher import Dispatcher
-from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
-from tests.conftest import NOON, client_of
+from tests.conftest import client_with
 from tests.layers.samples import SAMPLES, list_settings
 from tests.path_parameters import find_lists, name_of
 from tests.talk import Json, append, get, ok, put, talk
@@ -98,9 +97,7 @@ async def test_a_checkpoints_line_is_read_by_the_checkpoint(api: httpx.AsyncClie
 
 @pytest.fixture
 async def admin(app: FastAPI, database: Database, tenant: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with database.unit_of_work() as db_session:
-        key = await create_key(db_session, tenant, ["admin"], NOON)
-    async with client_of(app, key.text) as client:
+    async with client_with(app, database, tenant, "admin") as client:
         yield client
 
 

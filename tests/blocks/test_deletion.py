@@ -5,18 +5,14 @@ import pytest
 
 from app.kit.clock import SteppedClock
 from tests.blocks.asking import delete_block, edit_block, history, put_block, shown, texts, update
-from tests.facts.asking import USER, begin, checkpoint, fork, restore
+from tests.facts.asking import USER, checkpoint, fork, restore
 from tests.memories.asking import write
 from tests.talk import CHAT, append, cut_off, get, ok, put, talk
 
+pytestmark = pytest.mark.usefixtures("replied")
+
 FERRY = "Mira's brother Tomas is a ferryman."
 SCOPES = ["/v1", USER, f"{USER}/characters/Kai", CHAT]
-
-
-@pytest.fixture(autouse=True)
-async def chat(api: httpx.AsyncClient) -> None:
-    await begin(api)
-    await append(api, talk(1, 2))
 
 
 async def test_the_block_facts_begins_with_memories_again(api: httpx.AsyncClient, clock: SteppedClock) -> None:

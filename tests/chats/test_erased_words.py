@@ -7,13 +7,10 @@ import json
 from collections.abc import AsyncIterator
 from uuid import uuid4
 
-import httpx
 import pytest
 from fastapi import FastAPI
 from redis.asyncio import Redis
 
-from app.dispatcher import Dispatcher
-from app.kit.clock import SteppedClock
 from app.kit.db import Connection
 from app.kit.ids import chat_key
 from app.kit.worker_notifier import WAKE
@@ -22,7 +19,6 @@ from app.search.recall_memory import AWAY_S
 from tests.chats.words_everywhere import count_word, list_columns, read_redis, write_everywhere
 from tests.kit.test_worker_notifier import notifying
 from tests.layers.sample import Stage
-from tests.scripted_model import ScriptedModel
 from tests.slowness import SLOWNESS
 from tests.talk import ok, put
 from tests.test_catalog import WITHOUT_WORDS
@@ -43,11 +39,6 @@ _LEARN = "UPDATE teachings SET message_id = 'm1-' || $2, text_hash = decode('00'
 def word() -> str:
     """A name that nothing else in the database has."""
     return "Zo" + uuid4().hex.translate(str.maketrans("0123456789", "ghijklmnop"))
-
-
-@pytest.fixture
-def stage(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel) -> Stage:
-    return Stage(api, dispatcher, clock, model)
 
 
 @pytest.fixture

@@ -1,26 +1,20 @@
 """What layers learn of an anchor that moved."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import ClassVar
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from app.chats.events import AnchorMoved
 from app.chats.head import CutReason
 from app.chats.settings import LayerSettings
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.kit.db import Database, DbSession
-from app.kit.settings import Settings
+from app.kit.db import DbSession
 from app.layers.layer import Layer
-from app.local.running import Urls
-from app.main import create_app
-from app.pipeline import open_database
 from app.registry import registered
 from tests.background import settle_rounds
-from tests.conftest import SETTLE_S, sqlalchemy_url
 from tests.scenes.story import hidden, set_break, telling
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, get, put, talk
@@ -50,24 +44,6 @@ def layers(moves: Moves) -> Iterator[tuple[Layer, ...]]:
 
     with registered(Layer(name="listener", settings=ListenerSettings, on_cut=on_cut)) as all_layers:
         yield all_layers
-
-
-@pytest.fixture
-async def database(database_url: str, layers: tuple[Layer, ...], clock: SteppedClock) -> AsyncIterator[Database]:
-    url = sqlalchemy_url(database_url)
-    opened = open_database(url, layers, clock=clock, settle_s=SETTLE_S, notify=lambda: None, pool_size=8)
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-async def app(
-    database_url: str, servers: Urls, layers: tuple[Layer, ...], clock: SteppedClock
-) -> AsyncIterator[FastAPI]:
-    settings = Settings(database_url=database_url, redis_url=servers.redis_url, _env_file=None)
-    made = create_app(settings, clock=clock, layers=layers)
-    yield made
-    await made.state.database.close()
 
 
 async def test_a_skip_past_hidden_messages_has_no_reason(

@@ -1,27 +1,22 @@
 """What follows when a layer ends a session in an append: the layers learn of it, and the history is cut or waits."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 from uuid import UUID
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from app.chats.events import MessagesAppended, SessionBroken
 from app.chats.settings import LayerSettings
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.kit.db import Database, DbSession
-from app.kit.settings import Settings
+from app.kit.db import DbSession
 from app.layers.layer import Layer
-from app.local.running import Urls
-from app.main import create_app
-from app.pipeline import open_database
 from app.registry import registered
-from tests.conftest import SETTLE_S, sqlalchemy_url
+from tests.background import settle
 from tests.scripted_model import ScriptedModel, refuses
-from tests.talk import Json, append, context, cut_off, get, ok, put, said, soft_delete, talk
+from tests.talk import Json, append, context, cut_off, get, ok, put, read_cut, said, soft_delete, talk
 
 ENDS = "It is late."
 """A message that begins with it begins a session."""
@@ -74,39 +69,9 @@ def layers(ended: Ended) -> Iterator[tuple[Layer, ...]]:
         yield all_layers
 
 
-@pytest.fixture
-async def database(database_url: str, layers: tuple[Layer, ...], clock: SteppedClock) -> AsyncIterator[Database]:
-    url = sqlalchemy_url(database_url)
-    opened = open_database(url, layers, clock=clock, settle_s=SETTLE_S, notify=lambda: None, pool_size=8)
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-async def app(
-    database_url: str, servers: Urls, layers: tuple[Layer, ...], clock: SteppedClock
-) -> AsyncIterator[FastAPI]:
-    settings = Settings(database_url=database_url, redis_url=servers.redis_url, settle_s=SETTLE_S, _env_file=None)
-    made = create_app(settings, clock=clock, layers=layers)
-    yield made
-    await made.state.database.close()
-
-
 def late(n: int) -> Json:
     """A message that begins a session."""
     return said(n, content=f"{ENDS} {n}")
-
-
-async def settle(dispatcher: Dispatcher, clock: SteppedClock, wait_s: float = 2) -> None:
-    """Make what is due after a while."""
-    clock.step(wait_s)
-    await dispatcher.drain()
-
-
-async def cut(api: httpx.AsyncClient) -> tuple[int, str | None]:
-    """Where the history begins, and why."""
-    history = (await context(api))["history"]
-    return history["anchor_seq"], (history["last_cut"] or {}).get("reason")
 
 
 async def test_layers_learn_of_each_session_that_ends(api: httpx.AsyncClient, ended: Ended) -> None:
@@ -132,7 +97,7 @@ async def test_a_session_comes_before_a_cold_cut(
     await append(api, talk(1, 24))
     await settle(dispatcher, clock, 301)
     await append(api, [late(25)])
-    assert await cut(api) == (9, "session")
+    assert await read_cut(api) == (9, "session")
 
 
 async def test_messages_of_the_new_session_do_not_count(
@@ -141,10 +106,10 @@ async def test_messages_of_the_new_session_do_not_count(
     await append(api, talk(1, 20))
     await settle(dispatcher, clock)
     await append(api, [late(21), *talk(22, 27)])
-    assert await cut(api) == (1, None)
+    assert await read_cut(api) == (1, None)
     await append(api, [late(28)])
     await settle(dispatcher, clock)
-    assert await cut(api) == (9, "session")
+    assert await read_cut(api) == (9, "session")
 
 
 async def test_a_cut_waits_for_memos_and_is_made_after_them(
@@ -155,7 +120,7 @@ async def test_a_cut_waits_for_memos_and_is_made_after_them(
     await append(api, [late(25)])
     await settle(dispatcher, clock)
     await append(api, talk(26, 27))
-    assert await cut(api) == (1, None)
+    assert await read_cut(api) == (1, None)
     model.otherwise = "【Highlight 1】: Mira lit the lamp.\n【Highlight 2】: Kai kept the letter."
     await settle(dispatcher, clock)
     shown = await context(api)
@@ -171,9 +136,9 @@ async def test_a_cut_waits_for_a_fold_of_the_summary(
     await put(api, settings=settings)
     await append(api, talk(1, 14))
     await append(api, [late(15)])
-    assert await cut(api) == (1, None)
+    assert await read_cut(api) == (1, None)
     await settle(dispatcher, clock)
-    assert await cut(api) == (9, "session")
+    assert await read_cut(api) == (9, "session")
     assert (await get(api, "/summary"))["last_seq"] == 8
     assert (await get(api, "/inclusion"))["items"][7]["status"] == "summary"
 
@@ -183,9 +148,9 @@ async def test_a_full_history_is_cut_further(
 ) -> None:
     await append(api, talk(1, 24))
     await append(api, [late(25), *talk(26, 41)])
-    assert await cut(api) == (1, None)
+    assert await read_cut(api) == (1, None)
     await settle(dispatcher, clock)
-    assert await cut(api) == (25, "full")
+    assert await read_cut(api) == (25, "full")
     assert (await context(api))["history"]["messages"] == 17
 
 
@@ -198,11 +163,11 @@ async def test_a_full_cut_that_waits_too_does_not_delay_it(
     await append(api, [late(25)])
     await append(api, talk(26, 33))
     await settle(dispatcher, clock)
-    assert await cut(api) == (9, "session")
+    assert await read_cut(api) == (9, "session")
     model.otherwise = highlights
     await append(api, talk(34, 41))
     await settle(dispatcher, clock)
-    assert await cut(api) == (25, "full")
+    assert await read_cut(api) == (25, "full")
 
 
 async def test_a_restored_line_waits_on(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
@@ -211,7 +176,7 @@ async def test_a_restored_line_waits_on(api: httpx.AsyncClient, dispatcher: Disp
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "dusk"}), 201)
     ok(await api.post("/v1/chats/c/checkpoints/dusk/restore"), 201)
     await settle(dispatcher, clock)
-    assert await cut(api) == (9, "session")
+    assert await read_cut(api) == (9, "session")
 
 
 async def test_a_break_that_is_cut_off_no_longer_waits(
@@ -221,7 +186,7 @@ async def test_a_break_that_is_cut_off_no_longer_waits(
     await append(api, [late(25)])
     await cut_off(api, 25)
     await settle(dispatcher, clock)
-    assert await cut(api) == (1, None)
+    assert await read_cut(api) == (1, None)
 
 
 async def test_after_a_change_a_cut_waits_for_its_new_edge(
@@ -233,4 +198,4 @@ async def test_after_a_change_a_cut_waits_for_its_new_edge(
     await append(api, [late(23)])
     await soft_delete(api, "m19", "m20", "m21")  # seq 17 would leave only three messages of the session
     await settle(dispatcher, clock)
-    assert await cut(api) == (9, "session")
+    assert await read_cut(api) == (9, "session")

@@ -4,11 +4,8 @@ import asyncio
 from uuid import UUID
 
 import asyncpg
-import httpx
 import pytest
 
-from app.dispatcher import Dispatcher
-from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS
@@ -18,7 +15,7 @@ from tests.layers.sample import LastAttempt, Stage
 from tests.layers.samples import SAMPLES
 from tests.scenes.sample import due_scene
 from tests.scenes.story import telling as telling_scenes
-from tests.scripted_model import ScriptedModel, refuses
+from tests.scripted_model import refuses
 
 CASES: dict[tuple[str, str], LastAttempt] = {
     (layer, prefix): case for layer, sample in SAMPLES.items() for prefix, case in sample.last_attempts.items()
@@ -27,12 +24,6 @@ CASES: dict[tuple[str, str], LastAttempt] = {
 
 
 BY_CASE = pytest.mark.parametrize(("layer", "prefix"), sorted(CASES), ids=lambda part: part or "*")
-
-
-@pytest.fixture
-def stage(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel) -> Stage:
-    """A service with a worker and a scripted model."""
-    return Stage(api, dispatcher, clock, model)
 
 
 @BY_CASE

@@ -7,8 +7,6 @@ import sys
 import httpx
 import pytest
 
-from app.dispatcher import Dispatcher
-from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.work_queue import MAX_ATTEMPTS
@@ -30,11 +28,6 @@ CASES: dict[tuple[str, str], LastAttempt] = {
     (layer, prefix): case for layer, sample in SAMPLES.items() for prefix, case in sample.last_attempts.items()
 }
 """How the work of each job becomes due, by layer and prefix."""
-
-
-@pytest.fixture
-def stage(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel) -> Stage:
-    return Stage(api, dispatcher, clock, model)
 
 
 def asked(model: ScriptedModel) -> list[str]:

@@ -19,6 +19,7 @@ from tests.background import settle
 from tests.conftest import SETTLE_S, client_of, sqlalchemy_url
 from tests.facts.asking import begin
 from tests.meaning.asking import mean, rest
+from tests.memories.asking import Learner
 from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.search.finding import message
 from tests.slowness import SLOWNESS
@@ -71,6 +72,12 @@ async def of_worker(database_url: str, clock: SteppedClock) -> AsyncIterator[Dat
     )
     yield database
     await database.close()
+
+
+@pytest.fixture
+def learn(of_worker: Database, tenant: str, clock: SteppedClock) -> Learner:
+    """Learns from messages as a job of that worker does."""
+    return Learner(of_worker, tenant, clock)
 
 
 @pytest.fixture

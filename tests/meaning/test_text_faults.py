@@ -34,11 +34,6 @@ async def two_chats(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: Stepp
     await settle(dispatcher, clock)
 
 
-@pytest.fixture
-def learn(of_worker: Database, tenant: str, clock: SteppedClock) -> Learner:
-    return Learner(of_worker, tenant, clock)
-
-
 async def test_a_refused_text_keeps_no_other_from_its_vector(
     api: httpx.AsyncClient,
     dispatcher: Dispatcher,

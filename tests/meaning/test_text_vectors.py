@@ -32,11 +32,6 @@ async def story(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedCl
     await settle(dispatcher, clock)
 
 
-@pytest.fixture
-def learn(of_worker: Database, tenant: str, clock: SteppedClock) -> Learner:
-    return Learner(of_worker, tenant, clock)
-
-
 async def list_found(api: httpx.AsyncClient, query: str, **more: object) -> list[str]:
     """The texts of the results that are no messages, best first, without the marks of the words."""
     hits = (await search(api, query, **more))["hits"]

@@ -5,30 +5,14 @@ import pytest
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
+from tests.background import settle, settle_rounds
 from tests.book import book
 from tests.scenes.story import hidden, set_break, telling
 from tests.scripted_model import ScriptedModel, refuses
-from tests.talk import CALL, Json, append, context, get, ok, put, said, talk
+from tests.sessions.sample import end_session
+from tests.talk import CALL, Json, append, context, get, put, read_cut, said, talk
 
 HIGHLIGHTS = "【Highlight 1】: Mira lit the lamp.\n【Highlight 2】: Kai kept the letter."
-
-
-async def settle(dispatcher: Dispatcher, clock: SteppedClock, rounds: int = 1) -> None:
-    """Make what is due."""
-    for _ in range(rounds):
-        clock.step(2)
-        await dispatcher.drain()
-
-
-async def end(api: httpx.AsyncClient) -> None:
-    """End the open session."""
-    ok(await api.post("/v1/chats/c/sessions/break"), 201)
-
-
-async def cut(api: httpx.AsyncClient) -> tuple[int, str | None]:
-    """Where the history begins, and why."""
-    history = (await context(api))["history"]
-    return history["anchor_seq"], (history["last_cut"] or {}).get("reason")
 
 
 async def test_a_break_by_hand_cuts_the_history(
@@ -37,7 +21,7 @@ async def test_a_break_by_hand_cuts_the_history(
     await append(api, talk(1, 27))
     await settle(dispatcher, clock)
     former = await context(api)
-    await end(api)
+    await end_session(api)
     shown = await context(api)
     assert shown["history"]["last_cut"] == {"at_seq": 9, "reason": "session", "at": clock().isoformat()}
     assert (shown["history"]["messages"], shown["memo_window"]["memos"]) == (19, 1)
@@ -50,7 +34,7 @@ async def test_a_short_history_is_not_cut(api: httpx.AsyncClient, dispatcher: Di
     await append(api, talk(1, 23))
     await settle(dispatcher, clock)
     former = await context(api)
-    await end(api)
+    await end_session(api)
     assert await context(api) == former
 
 
@@ -63,7 +47,7 @@ async def test_each_break_cuts_before_a_cold_cut(
     await settle(dispatcher, clock)
     clock.step(86_400)
     await append(api, [said(25)])
-    assert await cut(api) == (9, "session")
+    assert await read_cut(api) == (9, "session")
 
 
 async def test_a_cut_by_hand_waits_for_its_memos(
@@ -72,11 +56,11 @@ async def test_a_cut_by_hand_waits_for_its_memos(
     model.otherwise = refuses(500)
     await append(api, talk(1, 24))
     await settle(dispatcher, clock)
-    await end(api)
-    assert await cut(api) == (1, None)
+    await end_session(api)
+    assert await read_cut(api) == (1, None)
     model.otherwise = HIGHLIGHTS
     await settle(dispatcher, clock)
-    assert await cut(api) == (9, "session")
+    assert await read_cut(api) == (9, "session")
     assert (await context(api))["memo_window"]["gaps"] == []
 
 
@@ -87,8 +71,8 @@ async def test_a_call_stays_with_its_result(
     await put(api, settings={"memos": {"enabled": False}, "history": history})
     called = [said(4, tool_calls=[CALL]), said(5, role="tool", tool_call_id=CALL["id"])]
     await append(api, [*talk(1, 3), *called, *talk(6, 8)])
-    await end(api)
-    assert await cut(api) == (4, "session")
+    await end_session(api)
+    assert await read_cut(api) == (4, "session")
 
 
 async def test_with_scenes_it_leaves_the_last_scenes(
@@ -100,10 +84,10 @@ async def test_with_scenes_it_leaves_the_last_scenes(
     await append(api, talk(1, 24))
     for seq in (6, 12, 18):
         await set_break(api, seq)
-    await end(api)
-    assert await cut(api) == (1, None)
-    await settle(dispatcher, clock, rounds=4)
-    assert await cut(api) == (13, "session")
+    await end_session(api)
+    assert await read_cut(api) == (1, None)
+    await settle_rounds(dispatcher, clock, rounds=4)
+    assert await read_cut(api) == (13, "session")
     assert await hidden(api) == []
 
 
@@ -113,9 +97,9 @@ async def test_the_summary_is_folded_for_the_cut(
     await put(api, settings={"preset": "diary", "history": {"grow_messages": 40, "edges": "every_8"}})
     await append(api, talk(1, 27))
     await settle(dispatcher, clock)
-    await end(api)
+    await end_session(api)
     await settle(dispatcher, clock)
-    assert await cut(api) == (9, "session")
+    assert await read_cut(api) == (9, "session")
     assert (await get(api, "/summary"))["last_seq"] == 8
 
 
@@ -124,11 +108,11 @@ async def test_each_session_cuts_the_history_again(
 ) -> None:
     await append(api, talk(1, 24))
     await settle(dispatcher, clock)
-    await end(api)
+    await end_session(api)
     await append(api, talk(25, 26))
-    await end(api)
-    assert await cut(api) == (9, "session")
+    await end_session(api)
+    assert await read_cut(api) == (9, "session")
     await append(api, talk(27, 36))
     await settle(dispatcher, clock)
-    await end(api)
-    assert await cut(api) == (17, "session")
+    await end_session(api)
+    assert await read_cut(api) == (17, "session")

@@ -17,18 +17,14 @@ from app.layers.documents import Document, list_documents
 from app.registry import LAYERS
 from tests.background import settle
 from tests.scripted_model import ScriptedModel
-from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, shown, versions
+from tests.summary.folds import anchor, gaps, shown, versions
 from tests.talk import Json, append, context, cut_off, edit, get, ok, put, soft_delete, talk
 from tests.words import numbers
 
+pytestmark = pytest.mark.usefixtures("folding")
+
 KEPT = "Mira hid the key #999.\n\nNobody else knows."
 HEADING = "## Recent Conversation Summary"
-
-
-@pytest.fixture(autouse=True)
-async def chat(api: httpx.AsyncClient, model: ScriptedModel) -> None:
-    model.otherwise = counting_fold
-    await put(api, settings=OWN_FOLDS)
 
 
 @pytest.fixture

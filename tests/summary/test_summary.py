@@ -10,15 +10,11 @@ from app.kit.clock import SteppedClock
 from app.kit.work_queue import RETRY_DELAYS_S
 from tests.background import settle
 from tests.scripted_model import ScriptedModel, refuses
-from tests.summary.folds import OWN_FOLDS, anchor, counting_fold, gaps, shown, versions
+from tests.summary.folds import anchor, counting_fold, gaps, shown, versions
 from tests.talk import append, context, cut_off, edit, get, ok, put, soft_delete, talk
 from tests.words import numbers, numbers_in
 
-
-@pytest.fixture(autouse=True)
-async def chat(api: httpx.AsyncClient, model: ScriptedModel) -> None:
-    model.otherwise = counting_fold
-    await put(api, settings=OWN_FOLDS)
+pytestmark = pytest.mark.usefixtures("folding")
 
 
 async def test_the_cut_and_the_summary_follow_the_fold_at_once(

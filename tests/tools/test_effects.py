@@ -3,9 +3,11 @@
 import httpx
 import pytest
 
-from tests.facts.asking import begin, call
+from tests.facts.asking import call
 from tests.memories.asking import Learner, memories
-from tests.talk import Json, append, edit, get, said, talk
+from tests.talk import Json, append, edit, get, said
+
+pytestmark = pytest.mark.usefixtures("replied")
 
 SHOWN = "Its reply has the same text."
 OPEN = "It is open until its reply is appended."
@@ -19,12 +21,6 @@ async def calls(api: httpx.AsyncClient) -> list[Json]:
 
 async def effects(api: httpx.AsyncClient) -> list[str]:
     return [str(one["effect"]) for one in await calls(api)]
-
-
-@pytest.fixture(autouse=True)
-async def replied(api: httpx.AsyncClient) -> None:
-    await begin(api)
-    await append(api, talk(1, 2))
 
 
 async def test_each_tool_says_what_it_wrote(api: httpx.AsyncClient, learn: Learner) -> None:

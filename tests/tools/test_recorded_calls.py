@@ -12,8 +12,10 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key, uuid7
 from tests.conftest import client_of
-from tests.facts.asking import USER, begin, call, checkpoint, fork, note, restore, set_fact
-from tests.talk import CHAT, Json, append, cut_off, get, ok, put, said, soft_delete, talk, walk
+from tests.facts.asking import USER, call, checkpoint, fork, note, restore, set_fact
+from tests.talk import CHAT, Json, append, cut_off, get, ok, put, said, soft_delete, walk
+
+pytestmark = pytest.mark.usefixtures("replied")
 
 FACT: Json = {"key": "pet", "value": "a gull"}
 DROPPED = "It was dropped: its generation was discarded, or its reply was cut off."
@@ -24,12 +26,6 @@ FILL = """
         created_at)
     SELECT owner_key, line_id, old.id, made_on, tool, character, outcome, answer, at_seq, only_chat, created_at
     FROM tool_calls, unnest($2::uuid[]) AS old (id) WHERE owner_key = $1"""
-
-
-@pytest.fixture(autouse=True)
-async def chat(api: httpx.AsyncClient) -> None:
-    await begin(api)
-    await append(api, talk(1, 2))
 
 
 async def calls(api: httpx.AsyncClient, chat_id: str = "c", **query: str) -> list[Json]:
