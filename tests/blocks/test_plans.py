@@ -9,7 +9,7 @@ import asyncpg
 import orjson
 
 from app.blocks.queries import BLOCKS_OF_LINE
-from tests.facts.test_plans import list_nodes
+from tests.plans import INDEX_SCANS, count_blocks, fetch_plan, list_scans
 from tests.revision_watch import unwatch_revisions
 
 USERS = 2_000
@@ -62,14 +62,14 @@ FILL_MEMORIES = f"""
 async def test_blocks_are_found_by_indexes_alone(fresh_database_url: str) -> None:
     found, plan = await explain(fresh_database_url, FILL)
     assert [len(rows) for rows in found] == [10, 0]
-    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 200
+    assert count_blocks(plan) < 200
 
 
 async def test_only_important_memories_are_read(fresh_database_url: str) -> None:
     found, plan = await explain(fresh_database_url, FILL + ";" + FILL_MEMORIES)
     numbers = [int(key.removeprefix("memory ")) for _, _, key, *_ in found[1]]
     assert sorted(numbers, reverse=True) == [n for n in range(OF_ONE - 1, 0, -1) if n % 10 > 1][:50]
-    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 1_000
+    assert count_blocks(plan) < 1_000
 
 
 async def explain(fresh_database_url: str, fill: str) -> tuple[list[list[Any]], dict[str, Any]]:
@@ -79,10 +79,9 @@ async def explain(fresh_database_url: str, fill: str) -> tuple[list[list[Any]], 
     try:
         await connection.execute(fill, timeout=300)
         found = orjson.loads(await connection.fetchval(QUERY))
-        explained = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT json) {QUERY}")
+        plan = await fetch_plan(connection, QUERY)
     finally:
         await connection.close()
-    plan = orjson.loads(explained)[0]["Plan"]
-    read = [node for node in list_nodes(plan) if node.get("Relation Name") in ("statements", "teachings", "chats")]
-    assert {node["Node Type"] for node in read} <= {"Index Scan", "Index Only Scan"}
+    read = list_scans(plan, "statements", "teachings", "chats")
+    assert {node["Node Type"] for node in read} <= INDEX_SCANS
     return found, plan

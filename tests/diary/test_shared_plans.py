@@ -4,7 +4,7 @@ import asyncpg
 import orjson
 
 from app.diary.queries import OF_CURRENT
-from tests.facts.test_plans import list_nodes
+from tests.plans import INDEX_SCANS, count_blocks, fetch_plan, list_scans
 from tests.revision_watch import unwatch_revisions
 
 ENTRIES = 50_000
@@ -30,30 +30,17 @@ FILL = f"""
 QUERY = f"SELECT ({OF_CURRENT}) FROM chats c WHERE c.chat_key = md5('chat' || $1::int)::uuid"
 
 
-async def _explain(connection: asyncpg.Connection, chat: int) -> dict[str, object]:
-    explained = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT json) {QUERY}", chat)
-    plan: dict[str, object] = orjson.loads(explained)[0]["Plan"]
-    return plan
-
-
 async def test_shared_entries_are_found_by_indexes_alone(fresh_database_url: str) -> None:
     await unwatch_revisions(fresh_database_url)
     connection = await asyncpg.connect(fresh_database_url.replace("+asyncpg", ""))
     try:
         await connection.execute(FILL, timeout=300)
         found = orjson.loads(await connection.fetchval(QUERY, 7))["shared"]["rows"]
-        plan, apart = await _explain(connection, 7), await _explain(connection, 8)
+        plan, apart = await fetch_plan(connection, QUERY, 7), await fetch_plan(connection, QUERY, 8)
     finally:
         await connection.close()
     assert [row[4] for row in found[0][1]] == [f"entry {n}" for n in range(2 * ENTRIES - 23, 2 * ENTRIES + 1)]
-    read = [node for node in list_nodes(plan) if node.get("Relation Name") in ("chats", "diary_entries")]
-    assert {node["Node Type"] for node in read} <= {"Index Scan", "Index Only Scan"}
-    assert _blocks(plan) < 250, "three other chats, and at most 24 entries of each"
-    assert _blocks(apart) < 10, "a chat that does not share reads nothing"
-
-
-def _blocks(plan: dict[str, object]) -> int:
-    hit, read = plan["Shared Hit Blocks"], plan["Shared Read Blocks"]
-    assert isinstance(hit, int)
-    assert isinstance(read, int)
-    return hit + read
+    read = list_scans(plan, "chats", "diary_entries")
+    assert {node["Node Type"] for node in read} <= INDEX_SCANS
+    assert count_blocks(plan) < 250, "three other chats, and at most 24 entries of each"
+    assert count_blocks(apart) < 10, "a chat that does not share reads nothing"

@@ -5,7 +5,6 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import httpx
-import orjson
 import pytest
 
 from app.kit.db import Database
@@ -14,7 +13,7 @@ from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.knowledge.liveness import MAY_KNOW, OWNERS_OF_CHAT
 from app.knowledge.queries import KINDS
 from tests.facts.asking import begin
-from tests.facts.test_plans import list_nodes
+from tests.plans import INDEX_SCANS, count_blocks, fetch_plan, list_scans
 from tests.revision_watch import unwatch_revisions
 from tests.talk import ok, put
 
@@ -97,10 +96,9 @@ async def test_it_is_one_lookup_for_each_scope(fresh_database_url: str, mode: st
             query = f"SELECT ({MAY_KNOW}) {OF_CHAT}"
             key = await connection.fetchval("SELECT md5($1)::uuid", chat)
             assert await connection.fetchval(query, key) is expected
-            explained = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT json) {query}", key)
-            plan = orjson.loads(explained)[0]["Plan"]
-            (read,) = [node for node in list_nodes(plan) if node.get("Relation Name") == "statements"]
-            assert read["Node Type"] in {"Index Scan", "Index Only Scan"}
-            assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 20
+            plan = await fetch_plan(connection, query, key)
+            (read,) = list_scans(plan, "statements")
+            assert read["Node Type"] in INDEX_SCANS
+            assert count_blocks(plan) < 20
     finally:
         await connection.close()

@@ -9,6 +9,7 @@ import asyncpg
 import orjson
 
 from app.facts.queries import NEWEST_OF_LINE
+from tests.plans import INDEX_SCANS, count_blocks, fetch_plan, list_scans
 from tests.revision_watch import unwatch_revisions
 
 USERS = 20_000 if "TESTS_EXAMPLES" in os.environ else 2_000
@@ -35,13 +36,6 @@ QUERY = f"""
     WHERE c.chat_key = md5('chat7')::uuid"""
 
 
-def list_nodes(plan: dict[str, object]) -> list[dict[str, object]]:
-    """Every node of a plan."""
-    inner = plan.get("Plans", [])
-    assert isinstance(inner, list)
-    return [plan, *(node for one in inner for node in list_nodes(one))]
-
-
 async def test_facts_are_found_by_indexes_alone(fresh_database_url: str) -> None:
     await unwatch_revisions(fresh_database_url)
     connection = await asyncpg.connect(fresh_database_url.replace("+asyncpg", ""))
@@ -50,10 +44,9 @@ async def test_facts_are_found_by_indexes_alone(fresh_database_url: str) -> None
         query = f"SELECT ({NEWEST_OF_LINE}) FROM chats c CROSS JOIN (SELECT NULL::int AS seq) AS b WHERE c.chat_key = "
         found = orjson.loads(await connection.fetchval(query + "md5('chat7')::uuid"))["rows"]
         assert len(found) == FACTS
-        explained = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT json) {query} md5('chat7')::uuid")
+        plan = await fetch_plan(connection, f"{query} md5('chat7')::uuid")
     finally:
         await connection.close()
-    plan = orjson.loads(explained)[0]["Plan"]
-    read = [node for node in list_nodes(plan) if node.get("Relation Name") in ("statements", "teachings", "chats")]
-    assert {node["Node Type"] for node in read} <= {"Index Scan", "Index Only Scan"}
-    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < FACTS * 20
+    read = list_scans(plan, "statements", "teachings", "chats")
+    assert {node["Node Type"] for node in read} <= INDEX_SCANS
+    assert count_blocks(plan) < FACTS * 20

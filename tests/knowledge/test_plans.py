@@ -9,7 +9,6 @@ from hashlib import md5
 from typing import Any
 from uuid import UUID
 
-import orjson
 import pytest
 from asyncpg.connection import LoggedQuery
 
@@ -27,7 +26,7 @@ from app.memories.queries import Choice, Keeping
 from app.pipeline import open_database
 from app.registry import LAYERS
 from tests.conftest import sqlalchemy_url
-from tests.facts.test_plans import list_nodes
+from tests.plans import count_blocks, fetch_plan, list_nodes
 from tests.revision_watch import unwatch_revisions
 
 USERS = 1_000
@@ -132,21 +131,14 @@ async def read(database: Database, reader: Reader) -> tuple[int, LoggedQuery]:
 
 async def explain(connection: Connection, asked: LoggedQuery, *, is_generic: bool) -> dict[str, Any]:
     """The plan of a statement for its parameters, or that for any, which PostgreSQL may use from the sixth time on."""
-    explaining = "EXPLAIN (ANALYZE, BUFFERS, FORMAT json)"
     if not is_generic:
-        return await fetch_plan(connection, f"{explaining} {asked.query}", *asked.args)
+        return await fetch_plan(connection, asked.query, *asked.args)
     values = ", ".join(map(quote, asked.args))
     await connection.execute(f"SET plan_cache_mode = force_generic_plan; PREPARE asked AS {asked.query}")
     try:
-        return await fetch_plan(connection, f"{explaining} EXECUTE asked{f' ({values})' if values else ''}")
+        return await fetch_plan(connection, f"EXECUTE asked{f' ({values})' if values else ''}")
     finally:
         await connection.execute("DEALLOCATE asked; RESET plan_cache_mode")
-
-
-async def fetch_plan(connection: Connection, query: str, *arguments: object) -> dict[str, Any]:
-    explained = await connection.fetchval(query, *arguments)
-    plan: dict[str, Any] = (orjson.loads(explained) if isinstance(explained, str) else explained)[0]["Plan"]
-    return plan
 
 
 def quote(value: object) -> str:
@@ -168,7 +160,7 @@ async def test_statements_of_others_are_not_read(filled: Database, has_statistic
         async with filled.raw() as connection:
             plans = [await explain(connection, asked, is_generic=is_generic) for is_generic in (False, True)]
         for plan in plans:
-            blocks = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+            blocks = count_blocks(plan)
             whole = [node["Relation Name"] for node in list_nodes(plan) if node["Node Type"] == "Seq Scan"]
             if whole or blocks > MOST_BLOCKS:
                 bad.append((name, whole, blocks))

@@ -15,6 +15,7 @@ from app.kit.ids import chat_key, tenant_key
 from tests.background import settle
 from tests.book import book, due_rows, shown
 from tests.chats.rich import rows, rows_of, without_revisions
+from tests.plans import fetch_plan, list_scans
 from tests.scripted_model import ScriptedModel
 from tests.summarising.quoted import quoted_in
 from tests.talk import (
@@ -520,13 +521,7 @@ async def test_a_context_does_not_scan_truncated_or_hidden_messages(
     assert (await context(api))["history"]["messages"] == 22
     async with database.raw() as connection:
         statement = write_statement(tuple((in_use().queries or {}).items()), of_current=True)
-        explain = f"EXPLAIN (ANALYZE, FORMAT json) {statement}"
-        plan = await connection.fetchval(explain, chat_key(tenant, "c"), tenant_key(tenant), None)
-    scans = [node for node in _list_nodes(plan[0]["Plan"]) if node.get("Relation Name") == "messages"]
+        plan = await fetch_plan(connection, statement, chat_key(tenant, "c"), tenant_key(tenant), None)
+    scans = list_scans(plan, "messages")
     assert "ix_messages_sent" in {node.get("Index Name") for node in scans}
     assert max(node.get("Rows Removed by Filter", 0) for node in scans) <= 30
-
-
-def _list_nodes(plan: Json) -> list[Json]:
-    """Every node of a plan."""
-    return [plan, *(node for one in plan.get("Plans", ()) for node in _list_nodes(one))]

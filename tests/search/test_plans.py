@@ -14,6 +14,7 @@ from app.passages.keys import list_wanted
 from app.passages.lookup import MOST_IN_INDEX
 from app.passages.words import list_patterns
 from app.search.service import statements_in_use
+from tests.plans import fetch_plan, list_nodes, list_scans
 from tests.search.finding import begin_long, message
 from tests.statements import analysed
 from tests.talk import Json, append
@@ -63,11 +64,9 @@ async def explain_prepared(connection: Connection, statement: str, given: Sequen
     await connection.execute(f"PREPARE search AS {statement}")
     values = ", ".join(map(_quote, given))
     try:
-        plan = await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT json) EXECUTE search ({values})")
+        return await fetch_plan(connection, f"EXECUTE search ({values})")
     finally:
         await connection.execute("DEALLOCATE search")
-    root: Json = plan[0]["Plan"]
-    return root
 
 
 def _quote(value: object) -> str:
@@ -81,18 +80,13 @@ def _quote(value: object) -> str:
 
 def count_read(plan: Json, table: str) -> float:
     """The rows of a table that a plan has read."""
-    scans = [node for node in _list_nodes(plan) if node.get("Relation Name") == table]
+    scans = list_scans(plan, table)
     assert scans
     return float(sum((node["Actual Rows"] + _count_removed(node)) * node["Actual Loops"] for node in scans))
 
 
 def _count_removed(node: Json) -> float:
     return float(node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0))
-
-
-def _list_nodes(plan: Json) -> list[Json]:
-    """Every node of a plan."""
-    return [plan, *(node for one in plan.get("Plans", ()) for node in _list_nodes(one))]
 
 
 async def test_recall_reads_the_newest_messages_without_an_index(
@@ -154,6 +148,6 @@ async def test_the_vector_of_a_query_is_parsed_once(database: Database, name: st
             plan = await connection.fetchval(f"EXPLAIN (VERBOSE, FORMAT json) EXECUTE search ({given})")
         finally:
             await connection.execute("DEALLOCATE search")
-    parsed = [node for node in _list_nodes(plan[0]["Plan"]) if "::halfvec" in str({**node, "Plans": []})]
+    parsed = [node for node in list_nodes(plan[0]["Plan"]) if "::halfvec" in str({**node, "Plans": []})]
     assert parsed
     assert all(node.get("Parent Relationship") == "InitPlan" for node in parsed), parsed
