@@ -18,6 +18,7 @@ from app.kit.scopes import raise_scope
 from app.kit.settings import Settings
 from app.main import create_app
 from tests.conftest import client_of
+from tests.path_parameters import CHAT, SCHEMA, name_of
 from tests.scripted_model import ScriptedModel, quoting_memo, refuses
 from tests.statements import watched
 from tests.talk import Json, add_swipe, append, context, cut_off, edit, get, ok, put, said, soft_delete, talk
@@ -25,16 +26,31 @@ from tests.talk import Json, add_swipe, append, context, cut_off, edit, get, ok,
 STEPS = 30
 REVALIDATE = "private, no-cache"
 
-READS: list[tuple[str, str, Json]] = [
-    ("GET", "", {}),
-    ("GET", "/context", {}),
-    ("GET", "/context", {"format": "openai"}),
-    ("GET", "/context", {"format": "anthropic", "prefill": True}),
-    ("GET", "/context", {"format": "text", "max_tokens": 1_000}),
-    ("POST", "/context", {"segments": [{"name": "lore", "text": "112 steps.", "after": "user"}]}),
-    ("GET", "/memos", {}),
-    ("GET", "/memos", {"limit": 1}),
+TAGGED = [
+    (method.upper(), path.removeprefix(CHAT))
+    for path, operations in SCHEMA["paths"].items()
+    for method, operation in operations.items()
+    if "304" in operation["responses"]
 ]
+"""The operations whose answers have tags: each with its method and its path below the chat."""
+
+OPTIONS: dict[tuple[str, str], list[Json]] = {
+    ("GET", "/context"): [
+        {},
+        {"format": "openai"},
+        {"format": "anthropic", "prefill": True},
+        {"format": "text", "max_tokens": 1_000},
+    ],
+    ("POST", "/context"): [{"segments": [{"name": "lore", "text": "112 steps.", "after": "user"}]}],
+    ("GET", "/memos"): [{}, {"limit": 1}],
+}
+"""With what an operation is called, if not only without options."""
+
+WHOLE = [one for one in TAGGED if "{" not in one[1]]
+SINGLE = [path for _, path in TAGGED if "{" in path]
+"""The paths that read one item of a list."""
+
+READS = [(method, path, options) for method, path in WHOLE for options in OPTIONS.get((method, path), [{}])]
 
 
 class Reader:
@@ -48,9 +64,13 @@ class Reader:
     async def read(self) -> None:
         """Read all answers; those of an unknown chat have no tag."""
         lines = ok(await self._api.get("/v1/chats/c/lines"), 200)["items"]
-        memos = ok(await self._api.get("/v1/chats/c/memos"), 200)["items"]
-        reads = [*READS, *(("GET", f"/memos/{memo['id']}", {}) for memo in memos[:2])]
-        reads += [("GET", path, {"line": line["line"]}) for line in lines[1:3] for path in ("", "/context", "/memos")]
+        reads = list(READS)
+        for path in SINGLE:
+            above, _, parameter = path.rpartition("/")
+            items = ok(await self._api.get(f"/v1/chats/c{above}"), 200)["items"]
+            reads += [("GET", f"{above}/{name_of(item, parameter.strip('{}'))}", {}) for item in items[:2]]
+        paths = [path for method, path in WHOLE if method == "GET"]
+        reads += [("GET", path, {"line": line["line"]}) for line in lines[1:3] for path in paths]
         for method, path, options in reads:
             await self._read(method, path, options)
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from tests.oracle.service import WORD
 from tests.scripted_model import Reply, says
+from tests.summarising.judging.prompts import JUDGED
 
 CORPUS = Path(__file__).parents[1] / "summarising" / "judging"
-PROMPTS = ("memo", "summary", "scene_recap", "recap", "diary", "diary_entry")
+
 KINDS = frozenset({"declined", "story", "form", "repetition", "examples"})
 """The kinds of faults that do not depend on the messages; `spoil` has answers with the other ones."""
 
@@ -110,7 +111,7 @@ def _load(name: str) -> Sequence[Mapping[str, Any]]:
 
 @cache
 def _all_shingles() -> frozenset[str]:
-    texts = [text for prompt in PROMPTS for kind in misbehaviours(prompt) for text in kind]
+    texts = [text for prompt in JUDGED for kind in misbehaviours(prompt) for text in kind]
     return frozenset().union(*map(_shingles, texts))
 
 

@@ -9,7 +9,8 @@ from app.kit.refusals import Refusal
 from app.summarising.answer_text import UnusableAnswer
 from app.summarising.judging.judge import Material, judge
 from app.summarising.judging.languages import identify
-from tests.oracle.misbehaviour import PROMPTS, WRAPPINGS, misbehaviours, repeats_misbehaviour
+from tests.oracle.misbehaviour import WRAPPINGS, misbehaviours, repeats_misbehaviour
+from tests.summarising.judging.prompts import JUDGED
 from tests.summarising.judging.test_judge import PROMPTS as PROFILES
 
 TEXTS = ("lamp w7w", "lamp w8w", "lamp w9w")
@@ -39,7 +40,7 @@ def verdict(prompt: str, answer: str, former: str, refused: tuple[Refusal, ...] 
         return Refusal(error.kind, str(error))
 
 
-@pytest.mark.parametrize("prompt", PROMPTS)
+@pytest.mark.parametrize("prompt", JUDGED)
 def test_misbehaviours_are_refused_each_time(prompt: str) -> None:
     kinds = misbehaviours(prompt)
     assert len(kinds) >= 4
@@ -50,7 +51,7 @@ def test_misbehaviours_are_refused_each_time(prompt: str) -> None:
         assert isinstance(verdict(prompt, answer, former, (first,), name), Refusal), answer
 
 
-@pytest.mark.parametrize("prompt", PROMPTS)
+@pytest.mark.parametrize("prompt", JUDGED)
 @pytest.mark.parametrize("wrapping", range(len(WRAPPINGS)))
 def test_wrapped_answers_are_read_as_bare_ones(prompt: str, wrapping: int) -> None:
     for good, former in product(filter(None, [GOOD[prompt], NOTHING.get(prompt)]), {"", FORMER.get(prompt, "")}):

@@ -11,28 +11,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.diary.answers import DIARY_ENTRY_PROFILE, DIARY_PROFILE
-from app.diary.prompts import DIARY, DIARY_ENTRY
 from app.kit.refusals import Refusal
 from app.memos.answers import MEMO_PROFILE
-from app.memos.prompts import MEMO
 from app.scenes.answers import RECAP_PROFILE, SCENE_PROFILE
-from app.scenes.prompts import RECAP, SCENE_RECAP
 from app.summarising.answer_text import UnusableAnswer
 from app.summarising.judging.judge import Material, Profile, judge
 from app.summarising.judging.languages import identify
 from app.summarising.prompts import Prompt
 from app.summary.answers import SUMMARY_PROFILE
 from app.summary.prompts import SUMMARY
+from tests.summarising.judging.prompts import JUDGED
 
 HERE = Path(__file__).parent
-PROMPTS: dict[str, tuple[Prompt, Profile[Any]]] = {
-    "memo": (MEMO, MEMO_PROFILE),
-    "summary": (SUMMARY, SUMMARY_PROFILE),
-    "scene_recap": (SCENE_RECAP, SCENE_PROFILE),
-    "recap": (RECAP, RECAP_PROFILE),
-    "diary": (DIARY, DIARY_PROFILE),
-    "diary_entry": (DIARY_ENTRY, DIARY_ENTRY_PROFILE),
+PROFILES: dict[str, Profile[Any]] = {
+    "memo": MEMO_PROFILE,
+    "summary": SUMMARY_PROFILE,
+    "scene_recap": SCENE_PROFILE,
+    "recap": RECAP_PROFILE,
+    "diary": DIARY_PROFILE,
+    "diary_entry": DIARY_ENTRY_PROFILE,
 }
+PROMPTS: dict[str, tuple[Prompt, Profile[Any]]] = {name: (prompt, PROFILES[name]) for name, prompt in JUDGED.items()}
 
 
 def load(name: str) -> dict[str, Any]:
