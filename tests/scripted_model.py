@@ -196,6 +196,11 @@ class ScriptedModel:
         """The JSON bodies of the calls."""
         return [call.body for call in self.calls]
 
+    @property
+    def questions(self) -> list[str]:
+        """The last message of each call."""
+        return [request["messages"][-1]["content"] for request in self.requests]
+
     def script(self, *steps: Step) -> None:
         """Add steps for the next calls, one each."""
         self._steps.extend(steps)

@@ -18,7 +18,7 @@ async def test_the_users_name_is_in_the_transcript_and_in_prompts(
     assert f"Mira: {said(1)['content']}" in transcript
     assert f"Miriam: {said(3)['content']}" in transcript
     await settle(dispatcher, clock)
-    asked = sorted(request["messages"][-1]["content"] for request in model.requests)
+    asked = sorted(model.questions)
     said_by_mira = ['"speaker": "Mira"' in text.partition("<messages>")[2] for text in asked]
     assert [('whose name is "Mira"' in text, is_hers) for text, is_hers in zip(asked, said_by_mira, strict=True)] == [
         (True, True),

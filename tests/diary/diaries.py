@@ -12,6 +12,11 @@ MIRA = {"name": "Mira", "persona": "A cartographer who talks too much."}
 MEMORY = "Mira asked for my name before she asked for the way."
 
 
+def letters(n: int) -> str:
+    """What the nth entry of a long diary says."""
+    return f"Mira gave me letter number {n}, and I promised Mira to keep letter number {n} dry."
+
+
 async def keep_diary(api: httpx.AsyncClient, *characters: Json, status: int = 201, **diary: Any) -> None:
     """Have the chat keep diaries."""
     cast = list(characters) or [KAI]

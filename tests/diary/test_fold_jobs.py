@@ -26,6 +26,7 @@ from tests.diary.diaries import (
     discard,
     entries,
     keep_diary,
+    letters,
     prompt,
     save,
     write,
@@ -36,14 +37,10 @@ from tests.talk import append, cut_off, get, ok, put, talk
 FOLDED = "04/01: Mira came ashore, and I gave her the oil that I had promised."
 
 
-def told(n: int) -> str:
-    return f"Mira gave me letter number {n}, and I promised Mira to keep letter number {n} dry."
-
-
 async def write_many(api: httpx.AsyncClient, first: int, last: int, **entry: Any) -> None:
     """Entries of two lines each, so that so many take three lines each with the blank ones."""
     for n in range(first, last + 1):
-        await write(api, told(n), **entry)
+        await write(api, letters(n), **entry)
 
 
 def asked(request: Request) -> tuple[str, list[str]]:
@@ -71,10 +68,12 @@ async def test_the_oldest_entries_are_folded_above_the_line_limit(
     model.script(FOLDED)
     assert await settle(dispatcher, clock) == 1
     assert await due_rows(database, tenant) == []
-    assert asked(model.requests[0]) == ("", [told(1), told(2), told(3)])
+    assert asked(model.requests[0]) == ("", [letters(1), letters(2), letters(3)])
     shown = await prompt(api)
-    assert shown == (f"## Diary\n\n{FOLDED}\n\n## 04/01 — memo entry\n{told(4)}\n\n## 04/01 — memo entry\n{told(5)}")
-    assert await contents(api) == [told(n) for n in range(1, 6)]
+    assert shown == (
+        f"## Diary\n\n{FOLDED}\n\n## 04/01 — memo entry\n{letters(4)}\n\n## 04/01 — memo entry\n{letters(5)}"
+    )
+    assert await contents(api) == [letters(n) for n in range(1, 6)]
     assert [entry["in_prompt"] for entry in await entries(api)] == [False, False, False, True, True]
     folded = await get(api, "/diary/folded")
     assert (folded["version"], folded["text"], folded["entries"], folded["origin"]) == (1, FOLDED, 3, "model")
@@ -108,10 +107,10 @@ async def test_the_next_fold_builds_on_the_one_before(
     await write_many(api, 6, 9)
     await settle(dispatcher, clock)
     first, second = model.requests
-    assert asked(first) == ("", [told(1), told(2), told(3)])
+    assert asked(first) == ("", [letters(1), letters(2), letters(3)])
     former, entries_ = asked(second)
     assert former == f"{FOLDED}\n(from 3 more)"
-    assert entries_[0] == told(4)
+    assert entries_[0] == letters(4)
     assert (await get(api, "/diary/folded"))["entries"] == 3 + len(entries_)
     assert len((await prompt(api)).split("\n")) - 2 <= 12
 
@@ -139,17 +138,17 @@ async def test_without_a_model_the_character_is_quoted(
 ) -> None:
     await keep_diary(api, lines=12)
     for n in range(1, 21):
-        await write(api, told(n))
+        await write(api, letters(n))
         await settle(quoting_dispatcher, clock)
         shown = await prompt(api)
         assert len(shown.split("\n")) - 2 <= 12
-        assert told(n) in shown
+        assert letters(n) in shown
     folded = await get(api, "/diary/folded")
     assert (folded["origin"], folded["model"], folded["prompt_version"]) == ("extractive", None, "extractive/1")
     for line in folded["text"].split("\n"):
         quoted = re.fullmatch(r"04/01: “…?(.*?)[.…]*”", line)
         assert quoted
-        assert any(quoted[1] in told(n) for n in range(1, 21))
+        assert any(quoted[1] in letters(n) for n in range(1, 21))
     assert await due_rows(database, tenant) == []
 
 
@@ -167,7 +166,7 @@ async def test_an_edit_of_a_folded_entry_shows_originals_until_a_fold(
     folded = [entry for entry in await entries(api) if not entry["in_prompt"]]
     await change(api, folded[-1]["id"], "I lost that letter.")
     assert "Second fold." not in (shown := await prompt(api))
-    assert told(9) in shown
+    assert letters(9) in shown
     assert (await get(api, "/diary/folded"))["text"] == "First fold."
     model.script("Second fold, anew.")
     await settle(dispatcher, clock)
@@ -180,7 +179,7 @@ async def test_an_edit_of_a_folded_entry_shows_originals_until_a_fold(
     assert (folded_now["version"], folded_now["text"]) == (None, "")
     model.otherwise = "From the start."
     await settle(dispatcher, clock)
-    assert told(1) not in json.dumps(model.requests[-1])
+    assert letters(1) not in json.dumps(model.requests[-1])
     assert "From the start." in await prompt(api)
 
 
@@ -256,7 +255,7 @@ async def test_after_a_failed_fold_the_last_lines_are_shown(
     assert (row["attempts"], row["failed_at"] is not None) == (MAX_ATTEMPTS, True)
     assert (await prompt(api)).count("memo entry") == 4
     model.otherwise = FOLDED
-    await write(api, told(6))
+    await write(api, letters(6))
     await settle(dispatcher, clock)
     assert await due_rows(database, tenant) == []
     assert FOLDED in await prompt(api)
@@ -272,7 +271,7 @@ async def test_a_call_that_fails_loses_no_entry(
     await settle(dispatcher, clock)
     assert (await get(api, "/diary/folded"))["version"] is None
     await settle(dispatcher, clock)
-    assert asked(model.requests[1]) == ("", [told(1), told(2), told(3)])
+    assert asked(model.requests[1]) == ("", [letters(1), letters(2), letters(3)])
     assert (await get(api, "/diary/folded"))["entries"] == 3
 
 
@@ -308,7 +307,7 @@ async def test_what_was_folded_is_shown_while_diaries_are_on(
     await put(api, settings={"diary": {"enabled": False}}, status=200)
     shown = await prompt(api)
     assert FOLDED not in shown
-    assert told(3) in shown
+    assert letters(3) in shown
     await put(api, settings={"diary": {"enabled": True}}, status=200)
     assert FOLDED in await prompt(api)
 
@@ -321,8 +320,8 @@ async def test_fewer_lines_fold_what_has_no_room_any_more(
     await put(api, settings={"diary": {"lines": 8}}, status=200)
     model.script(FOLDED)
     await settle(dispatcher, clock)
-    assert asked(model.requests[0])[1] == [told(1), told(2), told(3), told(4)]
-    assert (await prompt(api)).endswith(told(5))
+    assert asked(model.requests[0])[1] == [letters(1), letters(2), letters(3), letters(4)]
+    assert (await prompt(api)).endswith(letters(5))
 
 
 async def test_each_character_folds_its_own_diary(
@@ -350,7 +349,7 @@ async def test_a_fold_of_what_was_cut_off_goes_with_it(
     await cut_often(api)
     for n in range(1, 6):
         await append(api, talk(2 * n - 1, 2 * n))
-        await save(api, told(n))
+        await save(api, letters(n))
     model.script(FOLDED)
     await settle(dispatcher, clock)
     await append(api, talk(11, 11))
@@ -358,8 +357,10 @@ async def test_a_fold_of_what_was_cut_off_goes_with_it(
     await cut_off(api, 9)  # behind what was folded
     assert FOLDED in await prompt(api)
     await cut_off(api, 5)
-    assert await contents(api) == [told(1), told(2)]
-    assert await prompt(api) == f"## Diary\n\n## 04/01 — memo entry\n{told(1)}\n\n## 04/01 — memo entry\n{told(2)}"
+    assert await contents(api) == [letters(1), letters(2)]
+    assert (
+        await prompt(api) == f"## Diary\n\n## 04/01 — memo entry\n{letters(1)}\n\n## 04/01 — memo entry\n{letters(2)}"
+    )
     assert (await get(api, "/diary/folded"))["version"] is None
     ok(await api.post("/v1/chats/c/checkpoints/folded/restore"), 201)
     assert FOLDED in await prompt(api)
@@ -378,7 +379,7 @@ async def test_a_folded_personal_entry_is_shown_again_after_it_moves(
     assert FOLDED in await prompt(api)
     await cut_off(api, 3)
     assert FOLDED not in (shown := await prompt(api))
-    assert told(5) in shown
+    assert letters(5) in shown
     model.script("Folded again.")
     await settle(dispatcher, clock)
     await append(api, talk(10, 11))
@@ -395,14 +396,14 @@ async def test_a_fork_has_only_folds_of_entries_it_has(
     model.script("First fold.", "Second fold.")
     for n in range(1, 10):
         await append(api, talk(2 * n - 1, 2 * n))
-        await save(api, told(n))
+        await save(api, letters(n))
         if n in {5, 9}:
             await settle(dispatcher, clock)
     await append(api, talk(19, 19))
     assert "Second fold." in await prompt(api)
     before, between, after = [await fork(api, f"at-{seq}", seq) for seq in (3, 8, 18)]
-    assert before == f"## Diary\n\n## 04/01 — memo entry\n{told(1)}"
-    assert between == f"## Diary\n\nFirst fold.\n\n## 04/01 — memo entry\n{told(4)}"
+    assert before == f"## Diary\n\n## 04/01 — memo entry\n{letters(1)}"
+    assert between == f"## Diary\n\nFirst fold.\n\n## 04/01 — memo entry\n{letters(4)}"
     assert after == await prompt(api)
 
 
@@ -422,7 +423,7 @@ async def test_folded_entries_are_counted_up_to_a_limit(
 ) -> None:
     await keep_diary(api, lines=12)
     for n in range(1, 6):
-        await write(api, told(n))
+        await write(api, letters(n))
         clock.step(60)
     model.script(FOLDED)
     await settle(dispatcher, clock)

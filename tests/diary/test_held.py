@@ -11,7 +11,7 @@ from app.diary.wording import Written
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from tests.background import settle
-from tests.diary.diaries import KAI, MIRA, change, discard, entries, keep_diary, prompts, save, write
+from tests.diary.diaries import KAI, MIRA, change, discard, entries, keep_diary, letters, prompts, save, write
 from tests.scripted_model import ScriptedModel
 from tests.talk import Json, add_swipe, append, context, cut_off, ok, put, select_swipe, soft_delete, talk
 
@@ -19,12 +19,8 @@ AT = datetime(2026, 4, 1, tzinfo=UTC)
 FOLDED = "04/01: Mira came ashore, and I gave her the oil that I had promised."
 
 
-def told(n: int) -> str:
-    return f"Mira gave me letter number {n}, and I promised Mira to keep letter number {n} dry."
-
-
 def worded(*numbers: int) -> str:
-    return "\n\n".join(f"## 04/01 — memo entry\n{told(n)}" for n in numbers)
+    return "\n\n".join(f"## 04/01 — memo entry\n{letters(n)}" for n in numbers)
 
 
 def diary_of(*numbers: int, folded: str = "") -> str:
@@ -48,10 +44,10 @@ async def begin(api: httpx.AsyncClient, *characters: Json, last: int = 2, **diar
 
 async def test_entries_enter_the_diary_at_the_cut(api: httpx.AsyncClient) -> None:
     await begin(api)
-    await save(api, told(1))  # at message 2
+    await save(api, letters(1))  # at message 2
     assert await prompts(api) == ("", recent_of(1))
     await append(api, talk(3, 4))
-    await save(api, told(2))  # at message 4
+    await save(api, letters(2))  # at message 4
     assert await prompts(api) == ("", recent_of(1, 2))
     await append(api, talk(5, 5))
     assert (await context(api))["history"]["anchor_seq"] == 4
@@ -60,12 +56,12 @@ async def test_entries_enter_the_diary_at_the_cut(api: httpx.AsyncClient) -> Non
 
 async def test_the_prefix_stays_the_same_between_cuts(api: httpx.AsyncClient) -> None:
     await begin(api)
-    await save(api, told(1))
+    await save(api, letters(1))
     await append(api, talk(3, 5))
     former = await context(api, format="anthropic")
     await append(api, talk(6, 6))
-    await save(api, told(2))
-    await write(api, told(3))
+    await save(api, letters(2))
+    await write(api, letters(3))
     now = await context(api, format="anthropic")
     assert now["history"]["anchor_seq"] == former["history"]["anchor_seq"] == 4
     assert now["prefix_hash"] == former["prefix_hash"]
@@ -76,7 +72,7 @@ async def test_the_first_recent_entry_does_not_change_the_prefix(api: httpx.Asyn
     await begin(api)
     await put(api, settings={"instruction": "Use your memory well."}, status=200)
     former = (await context(api))["prefix_hash"]
-    await save(api, told(1))
+    await save(api, letters(1))
     assert await prompts(api) == ("", recent_of(1))
     assert (await context(api))["prefix_hash"] == former
 
@@ -86,10 +82,10 @@ async def test_a_fold_shows_at_the_next_cut(
 ) -> None:
     await begin(api, lines=12)
     for n in (1, 2, 3, 4):
-        await write(api, told(n))
+        await write(api, letters(n))
     await append(api, talk(3, 5))
     assert await prompts(api) == (diary_of(1, 2, 3, 4), "")
-    await write(api, told(5))
+    await write(api, letters(5))
     model.script(FOLDED)
     assert await settle(dispatcher, clock) == 1
     assert await prompts(api) == (diary_of(1, 2, 3, 4), recent_of(5))
@@ -104,11 +100,11 @@ async def test_a_fold_waits_for_the_cut_beside_an_unnamed_diary(
     await put(api, characters=[], status=200)
     await write(api, "A lamp.")
     for n in (1, 2, 3, 4):
-        await write(api, told(n), character="Kai")
+        await write(api, letters(n), character="Kai")
     await append(api, talk(3, 5))
     former = await prompts(api, character="Kai")
     assert former == (diary_of(1, 2, 3, 4), "")
-    await write(api, told(5), character="Kai")
+    await write(api, letters(5), character="Kai")
     model.script(FOLDED)
     assert await settle(dispatcher, clock) == 1
     assert await prompts(api, character="Kai") == (diary_of(1, 2, 3, 4), recent_of(5))
@@ -116,18 +112,18 @@ async def test_a_fold_waits_for_the_cut_beside_an_unnamed_diary(
 
 async def test_an_entry_that_changes_changes_the_diary(api: httpx.AsyncClient) -> None:
     await begin(api)
-    ids = [(await write(api, told(n)))["id"] for n in (1, 2, 3)]
+    ids = [(await write(api, letters(n)))["id"] for n in (1, 2, 3)]
     await append(api, talk(3, 5))
-    await write(api, told(4))
-    await change(api, ids[0], told(7))
+    await write(api, letters(4))
+    await change(api, ids[0], letters(7))
     await discard(api, ids[2])
     assert await prompts(api) == (diary_of(7, 2), recent_of(4))
 
 
 async def test_an_entry_hidden_by_a_swipe_returns_with_it(api: httpx.AsyncClient) -> None:
     await begin(api)
-    await save(api, told(1))
-    await write(api, told(2))
+    await save(api, letters(1))
+    await write(api, letters(2))
     await append(api, talk(3, 5))
     former = await context(api)
     await add_swipe(api, "m2", "Another reply.")
@@ -141,7 +137,7 @@ async def test_a_stale_fold_is_replaced_at_once(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await begin(api, lines=12)
-    ids = [(await write(api, told(n)))["id"] for n in (1, 2, 3, 4, 5)]
+    ids = [(await write(api, letters(n)))["id"] for n in (1, 2, 3, 4, 5)]
     model.script(FOLDED)
     assert await settle(dispatcher, clock) == 1
     await append(api, talk(3, 5))
@@ -154,21 +150,21 @@ async def test_a_late_entry_waits_for_the_cut(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await begin(api, auto_write_turns=1)  # an entry about messages 1 and 2 is due
-    await write(api, told(1))
+    await write(api, letters(1))
     await append(api, talk(3, 5))
     assert (await prompts(api))[0] == diary_of(1)
-    model.otherwise = lambda _request: told(2)
+    model.otherwise = lambda _request: letters(2)
     assert await settle(dispatcher, clock) == 2  # about messages 1 and 2, and about 3 and 4
     held, newest = await prompts(api)
     assert held == diary_of(1)
-    assert newest.count(told(2)) == 2
+    assert newest.count(letters(2)) == 2
 
 
 async def test_a_reply_that_is_made_again_knows_no_later_entry(api: httpx.AsyncClient) -> None:
     await begin(api)
-    await save(api, told(1))  # at message 2
+    await save(api, letters(1))  # at message 2
     await append(api, talk(3, 4))
-    await save(api, told(2))  # at message 4
+    await save(api, letters(2))  # at message 4
     assert await prompts(api, before="m4") == ("", recent_of(1))
     assert await prompts(api, before="m2") == ("", "")
     assert await prompts(api) == ("", recent_of(1, 2))
@@ -177,11 +173,11 @@ async def test_a_reply_that_is_made_again_knows_no_later_entry(api: httpx.AsyncC
 async def test_what_was_recent_before_a_message_is_recent_again(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await append(api, talk(1, 2))
-    await save(api, told(1))
+    await save(api, letters(1))
     then = await prompts(api)
     for n in range(3, 25, 2):
         await append(api, talk(n, n + 1))
-        await save(api, told(n))
+        await save(api, letters(n))
     assert await prompts(api, before="m3") == then == ("", recent_of(1))
 
 
@@ -191,10 +187,10 @@ async def test_a_fold_with_later_entries_is_left_out_before_them(
     await begin(api, lines=6)
     await put(api, settings={"history": {"keep_messages": 4, "grow_messages": 4}}, status=200)
     await append(api, talk(3, 6))
-    await save(api, told(1))
+    await save(api, letters(1))
     await append(api, talk(7, 8))
     for n in (2, 3, 4):
-        await write(api, told(n))
+        await write(api, letters(n))
     model.script(FOLDED)
     await settle(dispatcher, clock)
     await append(api, talk(9, 10))
@@ -204,10 +200,10 @@ async def test_a_fold_with_later_entries_is_left_out_before_them(
 
 async def test_a_renamed_diary_is_held_as_before(api: httpx.AsyncClient) -> None:
     await begin(api, KAI)
-    await save(api, told(1))
+    await save(api, letters(1))
     await append(api, talk(3, 5))
     await append(api, talk(6, 6))
-    await save(api, told(2))
+    await save(api, letters(2))
     former = await prompts(api)
     assert former == (diary_of(1), recent_of(2))
     ok(await api.post("/v1/chats/c/characters/Kai/rename", json={"name": "Cay"}), 200)
@@ -216,10 +212,10 @@ async def test_a_renamed_diary_is_held_as_before(api: httpx.AsyncClient) -> None
 
 async def test_every_diary_of_a_chat_is_held(api: httpx.AsyncClient) -> None:
     await begin(api, KAI, MIRA)
-    await write(api, told(1), character="Kai")
+    await write(api, letters(1), character="Kai")
     await append(api, talk(3, 5))
-    await write(api, told(2), character="Mira")
-    await write(api, told(3), character="Kai")
+    await write(api, letters(2), character="Mira")
+    await write(api, letters(3), character="Kai")
     assert await prompts(api, character="Kai") == (diary_of(1), recent_of(3))
     assert await prompts(api, character="Mira") == ("", recent_of(2))
     await append(api, talk(6, 8))
@@ -230,10 +226,10 @@ async def test_every_diary_of_a_chat_is_held(api: httpx.AsyncClient) -> None:
 async def test_a_diary_begun_before_the_chat_is_shown_at_once(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     for n in range(1, 9):
-        await write(api, told(n))
+        await write(api, letters(n))
     assert await prompts(api) == (diary_of(*range(1, 9)), "")
     await append(api, talk(1, 2))
-    await write(api, told(9))
+    await write(api, letters(9))
     assert await prompts(api) == (diary_of(*range(1, 9)), recent_of(9))
 
 
@@ -242,9 +238,9 @@ async def test_a_diary_begun_before_the_chat_is_shown_at_once(api: httpx.AsyncCl
 
 async def test_a_rewind_takes_entries_back_to_the_recent_ones(api: httpx.AsyncClient) -> None:
     await begin(api)
-    await save(api, told(1))
+    await save(api, letters(1))
     await append(api, talk(3, 4))
-    await save(api, told(2))
+    await save(api, letters(2))
     await append(api, talk(5, 7))
     assert await prompts(api) == (diary_of(1, 2), "")
     await soft_delete(api, "m7")
@@ -257,9 +253,9 @@ async def test_a_rewind_takes_entries_back_to_the_recent_ones(api: httpx.AsyncCl
 
 async def test_copies_of_a_line_hold_the_same(api: httpx.AsyncClient) -> None:
     await begin(api)
-    await write(api, told(1))
+    await write(api, letters(1))
     await append(api, talk(3, 5))
-    await write(api, told(2))
+    await write(api, letters(2))
     former = await prompts(api)
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "here"}), 201)
     await append(api, talk(6, 8))
@@ -273,9 +269,9 @@ async def test_copies_of_a_line_hold_the_same(api: httpx.AsyncClient) -> None:
 
 async def test_switching_diaries_off_and_on_keeps_the_text(api: httpx.AsyncClient) -> None:
     await begin(api)
-    await write(api, told(1))
+    await write(api, letters(1))
     await append(api, talk(3, 5))
-    await write(api, told(2))
+    await write(api, letters(2))
     for enabled in (False, True):
         await put(api, settings={"diary": {"enabled": enabled}}, status=200)
         assert await prompts(api) == (diary_of(1), recent_of(2))
@@ -285,9 +281,9 @@ async def test_a_person_can_name_the_character_later(api: httpx.AsyncClient) -> 
     await put(api, settings={"preset": "diary", "history": {"keep_messages": 2, "grow_messages": 0}})
     await put(api, settings={"history": {"edges": "every_message"}, "summary": {"enabled": False}}, status=200)
     await append(api, talk(1, 2))
-    await write(api, told(1))
+    await write(api, letters(1))
     await append(api, talk(3, 4))
-    await write(api, told(2))
+    await write(api, letters(2))
     former = await prompts(api)
     assert former == (diary_of(1), recent_of(2))
     await put(api, characters=[KAI], status=200)
@@ -300,7 +296,7 @@ async def test_a_person_can_name_the_character_later(api: httpx.AsyncClient) -> 
 async def test_older_recent_entries_are_listed_in_omitted(api: httpx.AsyncClient) -> None:
     await begin(api)
     for n in range(1, 10):
-        await write(api, told(n))
+        await write(api, letters(n))
     shown = await context(api)
     assert await prompts(api) == ("", recent_of(*range(3, 10)))  # twenty lines
     (left_out,) = shown["omitted"]
@@ -312,7 +308,7 @@ async def test_older_recent_entries_are_listed_in_omitted(api: httpx.AsyncClient
 async def test_recent_entries_are_between_history_and_time(api: httpx.AsyncClient) -> None:
     await begin(api, last=3)
     await put(api, settings={"time": True}, status=200)
-    await write(api, told(1))
+    await write(api, letters(1))
     shown = await context(api)
     rows = [(one["name"], one["cacheable"]) for one in shown["segments"]]
     assert rows[-4:] == [("history", True), ("diary_recent", False), ("time", False), ("newest", False)]
@@ -326,10 +322,10 @@ async def test_the_newest_message_has_its_breakpoint_without_them(api: httpx.Asy
 
 async def test_recent_entries_are_trimmed_after_the_time(api: httpx.AsyncClient) -> None:
     await begin(api)
-    await write(api, told(1))
+    await write(api, letters(1))
     await append(api, talk(3, 5))
     await put(api, settings={"time": True}, status=200)
-    await write(api, told(2))
+    await write(api, letters(2))
     tokens = (await context(api))["tokens"]
     trimmed: list[str] = []
     while len(trimmed) < 3:

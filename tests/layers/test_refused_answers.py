@@ -14,7 +14,7 @@ from tests.background import settle
 from tests.book import ask, book, change
 from tests.layers.sample import LastAttempt, Stage
 from tests.layers.samples import SAMPLES
-from tests.scripted_model import ScriptedModel, refuses
+from tests.scripted_model import refuses
 from tests.summary.folds import OWN_FOLDS
 from tests.talk import Json, append, edit, get, ok, put, talk
 
@@ -28,11 +28,6 @@ CASES: dict[tuple[str, str], LastAttempt] = {
     (layer, prefix): case for layer, sample in SAMPLES.items() for prefix, case in sample.last_attempts.items()
 }
 """How the work of each job becomes due, by layer and prefix."""
-
-
-def asked(model: ScriptedModel) -> list[str]:
-    """The last message of each request."""
-    return [request["messages"][-1]["content"] for request in model.requests]
 
 
 async def keep_due(database: Database, tenant: str, layer: str, key: str) -> None:
@@ -59,7 +54,7 @@ async def test_every_job_asks_three_times_with_what_was_wrong(
     await keep_due(database, tenant, layer, case.key)
     before = len(stage.model.calls)
     await stage.settle(lambda _request: STORY)
-    texts, calls = asked(stage.model)[before:], stage.model.requests[before:]
+    texts, calls = stage.model.questions[before:], stage.model.requests[before:]
     usual = calls[0]["temperature"]
     assert [call["temperature"] > usual for call in calls[:3]] == [False, False, True]
     assert "was refused" not in texts[0]
@@ -95,7 +90,7 @@ async def test_a_model_that_declines_twice_is_asked_no_more(stage: Stage) -> Non
     summary = await get(stage.api, "/summary")
     assert (summary["origin"], summary["model"], summary["stale"]) == ("extractive", None, False)
     assert len(stage.model.calls) == 2
-    assert "refused: the model refuses" in asked(stage.model)[1]
+    assert "refused: the model refuses" in stage.model.questions[1]
 
 
 async def test_the_log_says_why_a_memory_is_quoted(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
@@ -127,7 +122,7 @@ async def test_a_summary_may_shrink_only_at_the_second_try(stage: Stage) -> None
     short = "They mended the lamps of eleven houses and talked about them until dawn, day after day."
     stage.model.script(short, short)
     await settle(stage.dispatcher, stage.clock)
-    assert "keeps less than half of the former text" in asked(stage.model)[1]
+    assert "keeps less than half of the former text" in stage.model.questions[1]
     assert len(stage.model.calls) == 2
     assert (await get(stage.api, "/summary"))["text"].endswith(short)
 
@@ -179,7 +174,7 @@ async def test_refused_answers_are_kept_with_the_work(stage: Stage) -> None:
     await settle(stage.dispatcher, stage.clock)
     (memo,) = await book(stage.api)
     assert (memo["origin"], len(stage.model.calls)) == ("extractive", calls + 1)
-    assert "refused: the model refuses" in asked(stage.model)[-1]
+    assert "refused: the model refuses" in stage.model.questions[-1]
 
 
 async def test_a_new_reason_forgets_the_refused_answers(stage: Stage) -> None:
