@@ -137,9 +137,7 @@ async def test_a_malformed_body_is_a_422_and_appends_nothing(api: httpx.AsyncCli
 
 
 @pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "a/b/c", ""])
-async def test_a_body_that_is_not_said_to_be_json_is_not_read_as_such(
-    api: httpx.AsyncClient, content_type: str | None
-) -> None:
+async def test_a_body_without_a_json_content_type_is_a_422(api: httpx.AsyncClient, content_type: str | None) -> None:
     headers = {} if content_type is None else {"Content-Type": content_type}
     answer = await api.post("/v1/chats/c/messages", content=orjson.dumps({"messages": [said(1)]}), headers=headers)
     assert answer.status_code == 422, answer.text
@@ -149,7 +147,7 @@ async def test_a_body_that_is_not_said_to_be_json_is_not_read_as_such(
 @pytest.mark.parametrize(
     "content_type", ["application/json", "Application/JSON; charset=utf-8", "application/problem+json"]
 )
-async def test_json_may_be_said_in_many_ways(api: httpx.AsyncClient, content_type: str) -> None:
+async def test_several_json_content_types_are_accepted(api: httpx.AsyncClient, content_type: str) -> None:
     body = orjson.dumps({"messages": [said(1)]})
     ok(await api.post("/v1/chats/c/messages", content=body, headers={"Content-Type": content_type}), 201)
 
@@ -169,7 +167,7 @@ async def test_a_cursor_of_garbage_is_a_422(api: httpx.AsyncClient, path: str) -
         _check(answer, "query")
 
 
-async def test_a_number_that_cannot_be_is_a_422(api: httpx.AsyncClient) -> None:
+async def test_an_invalid_number_is_a_422(api: httpx.AsyncClient) -> None:
     await put(api)
     for name in ("after_seq", "before_seq", "around_seq", "limit"):
         for value in ("-1", "2147483648", "9" * 40, "1.5", "x", "", "NaN", "1e3", "0x10", "\0", "１e"):

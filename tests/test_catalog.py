@@ -97,7 +97,7 @@ async def test_no_table_refers_to_another(connection: Connection) -> None:
     assert await connection.fetch("SELECT conname FROM pg_constraint WHERE contype = 'f'") == []
 
 
-async def test_what_an_append_changes_on_the_chats_row_is_in_no_index(
+async def test_columns_that_an_append_changes_are_in_no_index(
     api: httpx.AsyncClient, connection: Connection, tenant: str, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, user_id="mira")

@@ -67,7 +67,7 @@ def _commands() -> set[str]:
     return {line[1] for line in lines}
 
 
-def test_every_setting_is_in_the_example_and_nothing_else() -> None:
+def test_the_example_has_exactly_the_existing_settings() -> None:
     settings = {PREFIX + name.upper() for name in Settings.model_fields}
     assert set(_example()) == settings | set(_compose_variables())
 
@@ -141,7 +141,7 @@ def test_only_the_api_is_published_at_the_images_port() -> None:
     assert f"http://127.0.0.1:{port}/healthz" in _arguments(FINAL, "HEALTHCHECK")[0]
 
 
-def test_a_service_waits_for_what_can_become_true() -> None:
+def test_a_service_waits_for_conditions_that_can_be_met() -> None:
     for service in SERVICES.values():
         for name, wait in service.get("depends_on", {}).items():
             if wait["condition"] == "service_healthy":
@@ -246,7 +246,7 @@ def test_the_image_runs_as_a_user_without_rights() -> None:
     assert all(service["cap_drop"] == ["ALL"] and service["read_only"] for service in OURS.values())
 
 
-def test_the_build_sees_what_it_copies_and_nothing_else() -> None:
+def test_the_build_context_has_only_the_copied_files() -> None:
     copied = {path for line in _arguments(BUILD, "COPY") for path in line.split()[:-1]}
     first, *rules = [
         line for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line[:1] != "#"
@@ -257,7 +257,7 @@ def test_the_build_sees_what_it_copies_and_nothing_else() -> None:
     assert all(any(fnmatch(path, rule) for path in copied) for rule in admitted)
 
 
-def test_what_the_image_installs_works_in_a_clean_environment(tmp_path: Path) -> None:
+def test_the_installed_package_works_in_a_clean_environment(tmp_path: Path) -> None:
     installed = _run_build_stage(tmp_path)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

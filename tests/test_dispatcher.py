@@ -206,7 +206,7 @@ async def test_a_tenant_alone_has_all_the_slots(
 # --- when it looks ---
 
 
-async def test_the_loop_looks_when_it_starts(
+async def test_the_loop_claims_work_when_it_starts(
     api: httpx.AsyncClient, dispatcher: Dispatcher, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
@@ -216,7 +216,7 @@ async def test_the_loop_looks_when_it_starts(
     assert await statuses(api) == ["ready"]
 
 
-async def test_the_loop_looks_when_somebody_rings(
+async def test_the_loop_claims_work_when_it_is_woken(
     api: httpx.AsyncClient,
     database_url: str,
     database: Database,
@@ -234,7 +234,7 @@ async def test_the_loop_looks_when_somebody_rings(
     assert await statuses(api) == ["ready"] * 3
 
 
-async def test_the_loop_looks_when_the_next_row_ripens(
+async def test_the_loop_claims_work_when_the_next_row_is_due(
     database_url: str, tenant: str, key: str, database: Database, model: ScriptedModel, app: FastAPI, nothing_due: None
 ) -> None:
     app.state.clock = system_clock  # ripening is waited for, so the clock has to run
@@ -282,7 +282,7 @@ async def test_the_loop_soon_rechecks_lines_locked_by_others(
     assert await statuses(api) == ["ready"]
 
 
-async def test_the_loop_outlives_what_postgresql_refuses(fresh_database_url: str, clock: SteppedClock) -> None:
+async def test_the_loop_survives_errors_of_postgresql(fresh_database_url: str, clock: SteppedClock) -> None:
     counted = CountedClock(clock)
     async with AsyncExitStack() as stack:
         database = Database(sqlalchemy_url(fresh_database_url), pool_size=4)

@@ -310,7 +310,9 @@ async def test_options_that_differ_have_other_tags(api: httpx.AsyncClient, chat:
     [{"draft": "Do you still have the key?"}, {"now": "2026-04-01T12:00:00Z"}, {"recall": "auto"}],
     ids=["draft", "now", "recall"],
 )
-async def test_a_context_of_more_than_the_chat_has_no_tag(api: httpx.AsyncClient, chat: Json, options: Json) -> None:
+async def test_a_context_with_a_draft_time_or_recall_has_no_tag(
+    api: httpx.AsyncClient, chat: Json, options: Json
+) -> None:
     assert await read_tag(api, **options) is None
     assert (await api.get("/v1/chats/c/context", params=options, headers={"If-None-Match": "*"})).status_code == 200
 
@@ -338,7 +340,7 @@ async def test_several_headers_are_one_list(api: httpx.AsyncClient, chat: Json) 
 
 
 @pytest.mark.parametrize("path", ["", "/context", "/memos"])
-async def test_an_asterisk_names_every_answer_but_no_error(api: httpx.AsyncClient, chat: Json, path: str) -> None:
+async def test_an_asterisk_matches_every_answer_except_errors(api: httpx.AsyncClient, chat: Json, path: str) -> None:
     star = {"If-None-Match": "*"}
     assert (await api.get(f"/v1/chats/c{path}", headers=star)).status_code == 304
     assert (await api.get(f"/v1/chats/unknown{path}", headers=star)).status_code == 404
@@ -348,7 +350,7 @@ async def test_an_asterisk_names_every_answer_but_no_error(api: httpx.AsyncClien
     assert small.status_code == 422
 
 
-async def test_a_token_of_another_user_is_told_nothing(app: FastAPI, api: httpx.AsyncClient, chat: Json) -> None:
+async def test_a_token_of_another_user_gets_a_404(app: FastAPI, api: httpx.AsyncClient, chat: Json) -> None:
     tags = {path: await read_tag(api, path) or "" for path in ("", "/context", "/memos")}
     body = {"scopes": ["read"], "ttl_s": 60, "user_id": "ren"}
     async with client_of(app, ok(await api.post("/v1/tokens", json=body), 201)["token"]) as stranger:
@@ -356,7 +358,7 @@ async def test_a_token_of_another_user_is_told_nothing(app: FastAPI, api: httpx.
             assert (await stranger.get(f"/v1/chats/c{path}", headers={"If-None-Match": tag})).status_code == 404
 
 
-async def test_whatever_has_no_tag_must_not_be_stored(api: httpx.AsyncClient, chat: Json) -> None:
+async def test_answers_without_a_tag_must_not_be_stored(api: httpx.AsyncClient, chat: Json) -> None:
     answers = [
         *[
             await api.get(f"/v1/chats/c{path}")

@@ -60,7 +60,7 @@ async def play(servers: Urls, template: str) -> AsyncIterator[Play]:
 
 
 @pytest.mark.parametrize(("preset", "number"), [*((preset, END) for preset in PRESETS), ("diary", NIGHT)])
-async def test_a_story_of_five_weeks_is_remembered_as_it_was_reviewed(play: Play, preset: str, number: int) -> None:
+async def test_memories_of_a_five_week_story_match_the_golden_files(play: Play, preset: str, number: int) -> None:
     sheet = (await play(preset)).sheets[number]
     golden = FOLDER / (f"{preset}.txt" if number == END else f"{preset}-{number}.txt")
     if os.environ.get("TESTS_GOLDEN") == "write":
@@ -75,7 +75,7 @@ async def test_a_chats_setting_changes_only_its_part_of_that_chat(
     stage = (await play(preset)).stage
     twin = await stage.fork(preset)
     before = await stage.context(preset)
-    assert _told(await stage.context(twin)) == _told(before)
+    assert _without_ids(await stage.context(twin)) == _without_ids(before)
 
     await stage.set(twin, setting)
     after = await stage.context(twin)
@@ -85,7 +85,7 @@ async def test_a_chats_setting_changes_only_its_part_of_that_chat(
     assert all(_find(after, name) != _find(before, name) for name in segments)
 
 
-def _told(context: Json) -> Json:
+def _without_ids(context: Json) -> Json:
     """What is said to the model and of it, whichever chat it is."""
     return {name: value for name, value in context.items() if name not in ("chat_id", "line")}
 

@@ -124,7 +124,7 @@ async def test_answers_without_text_count_for_the_limit(
     assert await statuses(api) == ["ready", "pending"]
 
 
-async def test_others_go_on_while_one_tenant_is_held(
+async def test_other_tenants_are_served_while_one_is_held(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,

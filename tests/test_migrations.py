@@ -37,7 +37,7 @@ async def fresh_database_url(fresh_database_url: str) -> str:
     return fresh_database_url
 
 
-async def test_it_goes_up_down_and_up_again(fresh_database_url: str) -> None:
+async def test_the_schema_goes_up_down_and_up_again(fresh_database_url: str) -> None:
     whole = await _fetch(fresh_database_url, _CATALOG)
     assert {row[0] for row in whole} == {"column", "constraint", "index", "options"}
     await asyncio.to_thread(migrate, sqlalchemy_url(fresh_database_url), "base")

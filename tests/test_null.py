@@ -115,7 +115,7 @@ FIELDS = [
 ]
 
 
-def test_what_null_does_is_known_of_every_field() -> None:
+def test_the_effect_of_null_is_listed_for_every_field() -> None:
     nullable = {
         (operation, name)
         for operation, _, _, schema in bodies()

@@ -127,7 +127,7 @@ async def test_a_diary_is_in_the_prompt_of_its_character(api: httpx.AsyncClient)
         assert (f"diary:{entry['id']}" in prompt.text) is entry["in_prompt"]
 
 
-async def test_what_a_person_wrote_first_is_not_edited(api: httpx.AsyncClient) -> None:
+async def test_a_text_created_by_a_person_does_not_count_as_edited(api: httpx.AsyncClient) -> None:
     await put(api, settings=SETTINGS)
     await append(api, talk(1, 2))
     path = "/v1/chats/c"

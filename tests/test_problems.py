@@ -145,7 +145,7 @@ async def test_a_body_that_grows_too_large_unannounced_is_refused_too(api: httpx
     await append(api, [said(1)])
 
 
-async def test_without_postgresql_it_says_when_to_come_again(tmp_path: Path, clock: SteppedClock) -> None:
+async def test_without_postgresql_errors_have_a_retry_after_header(tmp_path: Path, clock: SteppedClock) -> None:
     url = f"postgresql://memobook@/memobook?host={tmp_path}"
     app = create_app(Settings(database_url=url, _env_file=None), clock=clock)
     async with client_of(app, None) as client:
@@ -240,9 +240,7 @@ def _layer_of(error: type[AppError]) -> str | None:
     return next((layer.name for layer in LAYERS if layer.name == package), None)
 
 
-async def test_what_is_the_callers_fault_is_logged_in_one_line(
-    api: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_client_error_is_logged_in_one_line(api: httpx.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="app"):
         await api.get("/v1/chats/c")
     assert [record.getMessage() for record in caplog.records] == ["GET /v1/chats/{chat_id}: chat_not_found"]
@@ -263,7 +261,7 @@ async def _send(api: httpx.AsyncClient, body: Any) -> httpx.Response:
     return await api.post("/v1/chats/c/messages", content=body, headers={"Content-Type": "application/json"})
 
 
-async def test_what_is_wrong_is_said_in_plain_words(api: httpx.AsyncClient) -> None:
+async def test_the_detail_of_an_error_is_in_plain_words(api: httpx.AsyncClient) -> None:
     problem = _problem(
         await api.post("/v1/chats/c/messages", json={"messages": [{"role": "user", "content": ""}]}), 422
     )

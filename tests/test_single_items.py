@@ -26,7 +26,7 @@ MISSING = {"/messages": "message_not_found", "/checkpoints": "checkpoint_not_fou
 MISSING |= {path: code for sample in SAMPLES.values() for path, code in sample.missing.items()}
 
 
-def test_there_is_something_to_walk_through() -> None:
+def test_every_list_is_walked_through() -> None:
     of_the_layers = {path for sample in SAMPLES.values() for path in sample.missing}
     assert set(LISTS) == {"/messages"} | BY_ITSELF | of_the_layers
 
@@ -66,7 +66,7 @@ async def test_an_item_can_be_read_on_another_line(api: httpx.AsyncClient, chat:
             assert unknown["code"] == "line_not_found"
 
 
-async def test_what_is_deleted_stays_on_the_former_line(api: httpx.AsyncClient, chat: Json) -> None:
+async def test_a_deleted_memo_stays_on_the_former_line(api: httpx.AsyncClient, chat: Json) -> None:
     memo = (await get(api, "/memos"))["items"][0]
     ok(await api.delete(f"/v1/chats/c/memos/{memo['id']}"), 204)
     await get(api, f"/memos/{memo['id']}", 404)

@@ -183,7 +183,7 @@ async def test_within_its_limit_a_token_does_what_its_scopes_allow(
         ok(await reader.put("/v1/chats/c", json={}), 403)
 
 
-async def test_what_a_users_token_makes_belongs_to_that_user(app: FastAPI, api: httpx.AsyncClient) -> None:
+async def test_chats_made_with_a_users_token_belong_to_the_user(app: FastAPI, api: httpx.AsyncClient) -> None:
     async with client_of(app, await _token(api, user_id="mira")) as limited:
         await append(limited, [said(1)], "first")
         await put(limited, "second")

@@ -94,7 +94,7 @@ async def until_made(database: Database, tenant: str) -> None:
             pass
 
 
-async def test_a_memo_is_made_because_the_bell_rang(
+async def test_a_notification_makes_the_worker_write_a_memo(
     database_url: str,
     servers: Urls,
     database: Database,
@@ -153,7 +153,7 @@ async def test_a_redis_that_hangs_slows_no_request_and_stops_no_memo(
     process_of(own_redis).resume()
 
 
-async def test_the_bell_is_heard_again_after_redis_was_killed(
+async def test_notifications_work_again_after_redis_was_killed(
     database_url: str,
     own_redis: str,
     database: Database,
@@ -203,5 +203,5 @@ async def test_each_layer_asks_as_the_deployment_says(
     assert sent["large"]["temperature"] == 0.9 != sent["scripted"]["temperature"]
 
 
-async def test_without_a_model_there_is_no_client_of_one(database_url: str) -> None:
+async def test_without_a_model_no_client_is_created(database_url: str) -> None:
     assert make_model(Settings(database_url=database_url, _env_file=None)) is None

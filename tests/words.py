@@ -12,7 +12,7 @@ def words(first: int, last: int) -> list[Json]:
     return [said(n, content=f"lamp w{n}w") for n in range(first, last + 1)]
 
 
-async def told(api: httpx.AsyncClient, name: str) -> list[str]:
+async def segment_words(api: httpx.AsyncClient, name: str) -> list[str]:
     """The words of a segment."""
     found = [one["text"] for one in (await context(api))["segments"] if one["name"] == name]
     return re.findall(r"w\d+w", " ".join(found))

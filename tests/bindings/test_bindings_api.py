@@ -121,7 +121,7 @@ async def test_an_entry_leaves_and_returns_with_its_reply(api: httpx.AsyncClient
     assert [call["status"] for call in await calls(api)] == ["shown"]
 
 
-async def test_a_call_before_its_reply_is_open_until_then(api: httpx.AsyncClient) -> None:
+async def test_an_entry_is_open_until_its_reply_arrives(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await append(api, [said(1)])
     await save(api, ENGAGED)
@@ -201,7 +201,7 @@ async def test_a_call_can_belong_to_the_next_alternative(api: httpx.AsyncClient)
         assert content in await prompt(api)
 
 
-async def test_the_same_words_are_new_with_each_alternative(api: httpx.AsyncClient) -> None:
+async def test_the_same_text_is_a_new_entry_for_each_swipe(api: httpx.AsyncClient) -> None:
     await engage(api)
     for index in (1, 2):
         await save(api, ENGAGED, swipe="next")
@@ -213,7 +213,7 @@ async def test_the_same_words_are_new_with_each_alternative(api: httpx.AsyncClie
     assert (await prompt(api)).count(ENGAGED) == 2  # two alternatives have this text
 
 
-async def test_the_same_words_are_new_after_the_reply_was_deleted(api: httpx.AsyncClient) -> None:
+async def test_the_same_text_is_a_new_entry_after_a_deleted_reply(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await append(api, [said(1)])
     await save(api, ENGAGED)
@@ -274,7 +274,7 @@ async def test_an_entry_that_a_person_edits_is_the_persons(api: httpx.AsyncClien
     assert "We are not." in await prompt(api)
 
 
-async def test_what_a_person_made_of_an_open_call_stays(api: httpx.AsyncClient) -> None:
+async def test_discarding_open_calls_keeps_edited_and_kept_entries(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await append(api, [said(1)])
     for content in ("One.", "Two.", "Three."):
@@ -449,7 +449,7 @@ async def test_an_append_without_open_calls_reads_no_binding(app: FastAPI, api: 
     assert len(after.asked) == len(before.asked) > 0
 
 
-async def test_an_open_call_in_another_chat_matters_to_no_other(api: httpx.AsyncClient) -> None:
+async def test_an_append_to_another_chat_leaves_an_open_call_open(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await put(api, "d")
     await append(api, [said(1)])
@@ -458,7 +458,7 @@ async def test_an_open_call_in_another_chat_matters_to_no_other(api: httpx.Async
     assert [entry["message_id"] for entry in await entries(api)] == [None]
 
 
-async def test_an_own_entry_begins_the_services_turns_anew(
+async def test_a_characters_own_entry_restarts_the_turn_count(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await keep_diary(api, auto_write_turns=2)

@@ -50,7 +50,7 @@ async def test_a_tool_edits_a_block(api: httpx.AsyncClient, clock: SteppedClock)
     assert tool["parameters"]["required"] == ["block", "operation", "content"]
 
 
-async def test_a_text_written_again_holds_from_then_on(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_a_rewritten_text_wins_over_an_earlier_tool_edit(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     await put_block(api, TEA["user"])
     await append(api, talk(1, 2))
@@ -80,7 +80,7 @@ async def test_wrong_arguments_are_explained(api: httpx.AsyncClient) -> None:
     await call(api, "memory_block_update", null)
 
 
-async def test_what_does_not_apply_is_explained(api: httpx.AsyncClient) -> None:
+async def test_an_edit_that_does_not_apply_is_explained(api: httpx.AsyncClient) -> None:
     await begin(api)
     await append(api, talk(1, 2))
     assert "is empty" in await update(api, "search_replace", "rum", "tea")
@@ -106,7 +106,7 @@ async def test_a_tool_sees_its_open_calls(api: httpx.AsyncClient) -> None:
     assert await texts(api) == TEA
 
 
-async def test_after_many_edits_a_tool_writes_the_whole(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_after_fifty_edits_a_tool_must_replace_the_text(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     await append(api, talk(1, 2))
     for n in range(50):
@@ -133,7 +133,7 @@ TAKEN_BACK: dict[str, tuple[Act, Act]] = {
 
 @pytest.mark.parametrize("scope", ["chat", "character", "user", "global"])
 @pytest.mark.parametrize("way", TAKEN_BACK)
-async def test_it_is_taken_back_and_returns(api: httpx.AsyncClient, scope: str, way: str) -> None:
+async def test_an_edit_leaves_and_returns_with_its_reply(api: httpx.AsyncClient, scope: str, way: str) -> None:
     take_back, bring_back = TAKEN_BACK[way]
     await learn_wide(api, scope=scope)
     await begin(api, "d")
@@ -152,7 +152,9 @@ async def test_it_is_taken_back_and_returns(api: httpx.AsyncClient, scope: str, 
     assert await texts(api, under="/v1/chats/d") == elsewhere
 
 
-async def test_what_follows_an_edit_taken_back_stays(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_undoing_an_edit_keeps_the_later_edits_that_still_apply(
+    api: httpx.AsyncClient, clock: SteppedClock
+) -> None:
     await begin(api)
     await append(api, talk(1, 2))
     await update(api, "append", "Mira likes tea.")
@@ -221,7 +223,7 @@ async def test_a_retried_call_is_one_edit(api: httpx.AsyncClient, newest: int) -
 
 
 @pytest.mark.parametrize("scope", ["chat", "user"])
-async def test_learnt_before_a_checkpoint_it_survives(api: httpx.AsyncClient, scope: str) -> None:
+async def test_an_edit_before_a_checkpoint_survives_its_restore(api: httpx.AsyncClient, scope: str) -> None:
     await learn_wide(api, scope=scope)
     await append(api, talk(1, 2))
     await update(api, "append", "Mira likes tea.")
@@ -233,7 +235,7 @@ async def test_learnt_before_a_checkpoint_it_survives(api: httpx.AsyncClient, sc
 
 
 @pytest.mark.parametrize("scope", ["chat", "user"])
-async def test_learnt_after_a_checkpoint_it_is_gone(api: httpx.AsyncClient, scope: str) -> None:
+async def test_an_edit_after_a_checkpoint_is_undone_by_its_restore(api: httpx.AsyncClient, scope: str) -> None:
     await learn_wide(api, scope=scope)
     await begin(api, "d")
     await append(api, talk(1, 2))
@@ -255,7 +257,9 @@ async def test_learnt_after_a_checkpoint_it_is_gone(api: httpx.AsyncClient, scop
 
 
 @pytest.mark.parametrize("scope", ["chat", "user"])
-async def test_a_cut_off_takes_back_what_it_wrote(api: httpx.AsyncClient, scope: str, clock: SteppedClock) -> None:
+async def test_a_truncation_undoes_the_edits_of_its_messages(
+    api: httpx.AsyncClient, scope: str, clock: SteppedClock
+) -> None:
     await learn_wide(api, scope=scope)
     await append(api, talk(1, 2))
     await update(api, "append", "Mira likes tea.")
@@ -267,7 +271,7 @@ async def test_a_cut_off_takes_back_what_it_wrote(api: httpx.AsyncClient, scope:
     assert len(await history(api)) == 1
 
 
-async def test_forks_before_and_after(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_a_fork_has_only_the_edits_before_it(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     await append(api, talk(1, 2))
     await update(api, "append", "Mira likes tea.")
@@ -283,7 +287,7 @@ async def test_forks_before_and_after(api: httpx.AsyncClient, clock: SteppedCloc
     assert await shown(api, chat_id="after") == {"user": "Mira likes rum."}
 
 
-async def test_a_reimport_carries_what_was_written(api: httpx.AsyncClient) -> None:
+async def test_edits_follow_their_messages_in_a_reimport(api: httpx.AsyncClient) -> None:
     await learn_wide(api)
     messages = talk(1, 4)
     await append(api, messages)
@@ -296,7 +300,7 @@ async def test_a_reimport_carries_what_was_written(api: httpx.AsyncClient) -> No
     assert await texts(api) == {}
 
 
-async def test_a_context_before_a_reply_does_not_know_it(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_a_context_before_a_reply_omits_the_replys_edit(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     await append(api, talk(1, 2))
     await update(api, "append", "Mira likes tea.")

@@ -51,7 +51,7 @@ async def test_the_same_text_again_changes_nothing(api: httpx.AsyncClient, clock
 
 
 @pytest.mark.parametrize("under", SCOPES)
-async def test_the_operations(api: httpx.AsyncClient, under: str) -> None:
+async def test_append_replace_and_search_replace_edit_a_block(api: httpx.AsyncClient, under: str) -> None:
     await begin(api)
     assert (await edit_block(api, "append", "Mira likes tea.", under=under))["text"] == "Mira likes tea."
     assert (await edit_block(api, "append", "Mira has a boat.", under=under))["text"] == (
@@ -72,7 +72,7 @@ async def test_the_operations(api: httpx.AsyncClient, under: str) -> None:
 
 
 @pytest.mark.parametrize("under", SCOPES)
-async def test_what_does_not_apply_is_a_409(api: httpx.AsyncClient, under: str) -> None:
+async def test_an_edit_that_does_not_apply_is_a_409(api: httpx.AsyncClient, under: str) -> None:
     await begin(api)
     problem = await edit_block(api, "search_replace", "x", "y", under=under, status=409)
     assert problem["code"] == "pattern_not_found"
@@ -120,7 +120,7 @@ async def test_blocks_are_in_the_order_of_their_labels(api: httpx.AsyncClient) -
     assert list(await shown(api)) == labels
 
 
-async def test_the_nearest_scope_holds(api: httpx.AsyncClient) -> None:
+async def test_the_nearest_scope_wins(api: httpx.AsyncClient) -> None:
     await begin(api)
     for under in SCOPES:
         await put_block(api, under, under=under)
@@ -359,7 +359,7 @@ async def test_tokens_reach_only_their_own_scopes(api: httpx.AsyncClient, app: o
 
 
 @pytest.mark.parametrize("under", [USER, f"{USER}/characters/Kai", "/v1/users/a/b", "/v1"])
-async def test_the_path_of_a_block_is_no_path_of_facts(api: httpx.AsyncClient, under: str) -> None:
+async def test_a_block_named_facts_is_read_as_a_block(api: httpx.AsyncClient, under: str) -> None:
     written = await put_block(api, "Tomas is a ferryman.", label="facts", under=under)
     assert ok(await api.get(f"{under}/blocks/facts"), 200) == written
     assert len(await history(api, "facts", under=under)) == 1

@@ -55,7 +55,7 @@ def fits(kept: Sequence[Important]) -> bool:
 @given(memories(), st.sampled_from([None, "Kai"]))
 @example([important(number, "w", 0.9, number) for number in range(60)], None)
 @example([important(1, "w " * 200), important(2, "x " * 201)], None)
-def test_the_most_important_that_fit_are_chosen(found: list[Important], character: str | None) -> None:
+def test_the_most_important_memories_that_fit_are_chosen(found: list[Important], character: str | None) -> None:
     held = choose_important(found, character)
     chosen = choose(held)
     text = word(chosen)
@@ -78,7 +78,7 @@ def step(number: int, operation: str, content: str, pattern: str | None = None, 
     return Known(3, None, label, UUID(int=100 + number), content, 0, "person", False, number, operation, pattern)
 
 
-def test_operations_of_any_scope_build_on_it() -> None:
+def test_operations_edit_the_text_made_from_memories() -> None:
     found = [important(1, "Tomas rows.", at=9)]
     assert fold([], None, found)["facts"].text == "- Tomas rows."
     assert fold([step(1, "append", "No.")], None, found)["facts"].text == "- Tomas rows.\nNo."
@@ -89,7 +89,7 @@ def test_operations_of_any_scope_build_on_it() -> None:
     assert list(fold([step(1, "append", "x", label="user")], None)) == ["user"]
 
 
-def test_what_was_written_is_not_lost_when_it_grows() -> None:
+def test_written_text_takes_precedence_over_memories() -> None:
     found = [important(number, "x" * 290, 0.7 + number / 100, number) for number in range(5)]
     block = fold([step(1, "append", "y" * 1_000)], None, found)["facts"]
     assert block.text.endswith("\n" + "y" * 1_000)

@@ -30,7 +30,7 @@ async def test_the_block_facts_begins_with_memories_again(api: httpx.AsyncClient
 
 
 @pytest.mark.parametrize("under", SCOPES)
-async def test_each_scope_takes_back_its_own(api: httpx.AsyncClient, under: str) -> None:
+async def test_deleting_a_block_affects_only_its_scope(api: httpx.AsyncClient, under: str) -> None:
     for number, scope in enumerate(SCOPES):
         await put_block(api, f"Text {number}.", under=scope)
     await delete_block(api, under=under)
@@ -78,7 +78,7 @@ async def test_the_history_keeps_what_was_deleted(api: httpx.AsyncClient, clock:
     assert await texts(api) == {"user": "A smith."}
 
 
-async def test_what_a_tool_wrote_is_taken_back_for_good(api: httpx.AsyncClient) -> None:
+async def test_a_deleted_tool_edit_does_not_return(api: httpx.AsyncClient) -> None:
     await update(api, "replace", "She rows.")
     await delete_block(api)
     assert await texts(api) == {}
@@ -108,7 +108,7 @@ async def test_a_former_name_of_the_character_has_the_same_block(api: httpx.Asyn
     assert await texts(api) == {}
 
 
-async def test_what_is_not_there_is_not_deleted(api: httpx.AsyncClient) -> None:
+async def test_deleting_a_missing_block_is_a_404(api: httpx.AsyncClient) -> None:
     for label in ("user", "diary"):
         await delete_block(api, label, status=404)
     await put_block(api, "Mira.", under=USER)

@@ -32,7 +32,9 @@ FERRY = "Mira's brother Tomas is a ferryman."
 FACTS = {"facts": f"- {FERRY}"}
 
 
-async def test_a_memory_of_0_7_arrives_in_it(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+async def test_memories_of_importance_0_7_are_in_the_facts_block(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
+) -> None:
     await begin(api)
     await append(api, talk(1, 2))
     await learn("Mira is afraid of the sea.", "m1", importance=0.69)
@@ -50,7 +52,9 @@ async def test_a_memory_of_0_7_arrives_in_it(api: httpx.AsyncClient, learn: Lear
     assert await texts(api) == await shown(api) == FACTS
 
 
-async def test_it_names_its_memories(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+async def test_the_facts_block_names_its_memories_as_sources(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
+) -> None:
     await begin(api)
     await append(api, talk(1, 2))
     found = await learn(FERRY, "m1", importance=0.8)
@@ -73,7 +77,7 @@ async def test_it_names_its_memories(api: httpx.AsyncClient, learn: Learner, clo
     assert [(one["label"], one["text"]) for one in state] == [("facts", block["text"])]
 
 
-async def test_alone_it_is_an_extract(api: httpx.AsyncClient) -> None:
+async def test_a_block_made_only_of_memories_is_extractive(api: httpx.AsyncClient) -> None:
     await begin(api)
     written = await write(api, FERRY, importance=0.8)
     (block,) = (await get(api, "/blocks"))["items"]
@@ -96,7 +100,9 @@ TAKEN_BACK: dict[str, tuple[Act, Act]] = {
 
 @pytest.mark.parametrize("scope", ["chat", "character", "user", "global"])
 @pytest.mark.parametrize("way", TAKEN_BACK)
-async def test_it_follows_the_messages(api: httpx.AsyncClient, learn: Learner, scope: str, way: str) -> None:
+async def test_a_memory_leaves_and_rejoins_the_block_with_its_reply(
+    api: httpx.AsyncClient, learn: Learner, scope: str, way: str
+) -> None:
     take_back, bring_back = TAKEN_BACK[way]
     await learn_wide(api, scope=scope)
     await begin(api, "d")
@@ -113,7 +119,7 @@ async def test_it_follows_the_messages(api: httpx.AsyncClient, learn: Learner, s
     assert await texts(api, under="/v1/chats/d") == await shown(api, chat_id="d") == elsewhere
 
 
-async def test_it_follows_restores_and_switches(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_the_facts_block_follows_restores_and_line_switches(api: httpx.AsyncClient, learn: Learner) -> None:
     await begin(api)
     await append(api, talk(1, 2))
     await checkpoint(api, "before")
@@ -133,7 +139,7 @@ async def test_it_follows_restores_and_switches(api: httpx.AsyncClient, learn: L
     assert await texts(api, under="/v1/chats/without") == await shown(api, chat_id="without") == {}
 
 
-async def test_before_a_message_it_is_as_it_was(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_a_context_before_a_message_has_the_block_of_that_time(api: httpx.AsyncClient, learn: Learner) -> None:
     await begin(api)
     await append(api, talk(1, 6))
     await learn(FERRY, "m4", importance=0.8)
@@ -142,7 +148,9 @@ async def test_before_a_message_it_is_as_it_was(api: httpx.AsyncClient, learn: L
 
 
 @pytest.mark.parametrize("scope", ["chat", "user"])
-async def test_forgotten_or_archived_it_leaves(api: httpx.AsyncClient, learn: Learner, scope: str) -> None:
+async def test_forgotten_and_archived_memories_leave_the_facts_block(
+    api: httpx.AsyncClient, learn: Learner, scope: str
+) -> None:
     await learn_wide(api, scope=scope)
     await begin(api, "d")
     await append(api, talk(1, 2))
@@ -175,7 +183,7 @@ async def test_the_newest_text_of_a_memory_holds(api: httpx.AsyncClient, learn: 
     assert await texts(api) == await shown(api) == FACTS
 
 
-async def test_what_a_person_writes_hides_it(api: httpx.AsyncClient) -> None:
+async def test_a_text_by_a_person_hides_the_memories(api: httpx.AsyncClient) -> None:
     await begin(api)
     await begin(api, "d")
     await write(api, FERRY, importance=0.8, under=USER)
@@ -237,7 +245,7 @@ async def test_many_edits_keep_memories_coming(api: httpx.AsyncClient, clock: St
     assert (await texts(api))["facts"].splitlines() == ["Mira.", *lines[1:]]
 
 
-async def test_a_person_edits_it(api: httpx.AsyncClient) -> None:
+async def test_a_person_can_edit_the_facts_block(api: httpx.AsyncClient) -> None:
     await begin(api)
     written = await write(api, FERRY, importance=0.8)
     assert (await edit_block(api, "append", "He is kind.", label="facts"))["edited"]
@@ -250,7 +258,7 @@ async def test_a_person_edits_it(api: httpx.AsyncClient) -> None:
     assert edits == [("person", False), ("person", True)]
 
 
-async def test_what_a_person_adds_is_never_crowded_out(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_memories_never_displace_text_added_by_a_person(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     await edit_block(api, "append", "y" * 1_900, label="facts")
     await write(api, FERRY, importance=0.8)
@@ -261,7 +269,7 @@ async def test_what_a_person_adds_is_never_crowded_out(api: httpx.AsyncClient, c
     assert texts_made == [f"- {FERRY}", f"- {FERRY}\n{'y' * 1_900}"]
 
 
-async def test_the_tool_builds_on_it(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_a_tool_edits_the_text_made_from_memories(api: httpx.AsyncClient, learn: Learner) -> None:
     await learn_wide(api)
     await append(api, talk(1, 2))
     await write(api, FERRY, importance=0.8)
@@ -274,7 +282,7 @@ async def test_the_tool_builds_on_it(api: httpx.AsyncClient, learn: Learner) -> 
     assert await texts(api) == await shown(api) == FACTS
 
 
-async def test_each_scope_has_its_own(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_each_scope_has_its_own_facts_block(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     where = {CHAT: "Chat.", f"{USER}/characters/Kai": "Kai.", USER: "User.", "/v1": "All."}
     for under, content in where.items():
@@ -294,7 +302,7 @@ async def test_each_scope_has_its_own(api: httpx.AsyncClient, clock: SteppedCloc
     assert (await shown(api))["facts"] == "- Chat.\n- Kai.\n- User.\n- All.\nMore."
 
 
-async def test_nothing_crosses(api: httpx.AsyncClient) -> None:
+async def test_other_users_and_characters_do_not_get_the_memories(api: httpx.AsyncClient) -> None:
     await begin(api)
     await put(api, "other-user", user_id="ines", characters=[KAI])
     await put(api, "other-character", user_id="mira", characters=[{"name": "Ines"}])
@@ -314,7 +322,7 @@ async def test_nothing_crosses(api: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("off", [{"from_memories": False}, {"enabled": False}])
-async def test_a_setting_switches_it_off(api: httpx.AsyncClient, off: dict[str, bool]) -> None:
+async def test_a_setting_disables_the_facts_block(api: httpx.AsyncClient, off: dict[str, bool]) -> None:
     await begin(api, blocks=off)
     await write(api, FERRY, importance=0.8)
     await write(api, FERRY, importance=0.8, under=USER)
@@ -325,7 +333,7 @@ async def test_a_setting_switches_it_off(api: httpx.AsyncClient, off: dict[str, 
     assert await texts(api, under=USER) == await shown(api, chat_id="d") == FACTS
 
 
-async def test_a_high_importance_fact_refreshes_it(
+async def test_a_memory_of_high_importance_refreshes_the_block(
     api: httpx.AsyncClient, model: ScriptedModel, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     model.otherwise = learning.learns(

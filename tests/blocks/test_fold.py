@@ -89,7 +89,7 @@ def replace_slowly(text: list[str], pattern: list[str], words: list[str]) -> lis
 
 
 @given(operations(), st.sampled_from(CHARACTERS))
-def test_the_text_is_the_fold_of_all_scopes(steps: list[Known], character: str | None) -> None:
+def test_the_text_equals_that_of_the_slow_reference(steps: list[Known], character: str | None) -> None:
     block = fold(steps, character).get("user")
     assert (block.text if block else None) == fold_slowly(steps, character)
 

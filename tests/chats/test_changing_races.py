@@ -60,7 +60,7 @@ def posting(clients: Sequence[httpx.AsyncClient], parts: Sequence[list[Json]]) -
     ]
 
 
-async def test_of_racing_edits_each_is_the_last_or_a_revision(clients: list[httpx.AsyncClient]) -> None:
+async def test_each_racing_edit_is_the_current_text_or_a_revision(clients: list[httpx.AsyncClient]) -> None:
     await append(clients[0], talk(1, 8))
     edited = [f"Text of {n}." for n in range(PROCESSES)]
     answers = await gathered(
@@ -74,7 +74,7 @@ async def test_of_racing_edits_each_is_the_last_or_a_revision(clients: list[http
     assert sorted([last, *(one["content"] for one in revisions)]) == sorted([*edited, said(3)["content"]])
 
 
-async def test_of_racing_swipes_each_is_there_once(clients: list[httpx.AsyncClient]) -> None:
+async def test_each_racing_swipe_is_stored_once(clients: list[httpx.AsyncClient]) -> None:
     await append(clients[0], talk(1, 2))
     added = [f"Text of {n}." for n in range(PROCESSES)]
     await gathered(
@@ -111,7 +111,7 @@ async def test_concurrent_edits_and_appends_leave_each_batch_due_once(
     assert [(memo["status"], memo["stale"]) for memo in await book(clients[0])] == [("ready", False)] * len(memos)
 
 
-async def test_an_edit_while_its_memo_is_made_wins(
+async def test_an_edit_during_the_call_makes_its_memo_again(
     clients: list[httpx.AsyncClient], dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.script("【Highlight 1】: It was the old text.", "【Highlight 1】: It is the new text.")
@@ -143,7 +143,7 @@ async def test_a_batch_truncated_during_its_job_gets_no_memo(
     assert [memo["status"] for memo in await book(clients[0])] == ["ready"]
 
 
-async def test_an_append_racing_a_restore_is_on_one_of_both_lines(
+async def test_an_append_racing_a_restore_is_stored_on_one_line(
     clients: list[httpx.AsyncClient], database: Database, tenant: str
 ) -> None:
     first, *others = clients
@@ -169,7 +169,7 @@ async def test_an_append_racing_a_restore_is_on_one_of_both_lines(
         assert (await get(first, ""))["line"] == restored.json()["line"]
 
 
-async def test_of_two_restores_each_makes_a_line_and_one_is_current(
+async def test_racing_restores_each_make_a_line_and_one_is_current(
     clients: list[httpx.AsyncClient], database: Database, tenant: str
 ) -> None:
     await append(clients[0], talk(1, 20))

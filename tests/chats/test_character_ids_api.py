@@ -24,7 +24,7 @@ async def test_a_character_gets_an_id_that_a_put_keeps(api: httpx.AsyncClient) -
     assert (await get(api, ""))["characters"] == [mira, again]
 
 
-async def test_what_a_chat_shows_can_be_put_back(api: httpx.AsyncClient) -> None:
+async def test_the_returned_characters_can_be_sent_back_unchanged(api: httpx.AsyncClient) -> None:
     shown = await cast(api, {"name": "Kai", "persona": "A keeper."}, {"name": "Mira", "disabled": True}, status=201)
     assert await cast(api, *shown) == shown
 

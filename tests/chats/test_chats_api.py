@@ -110,7 +110,7 @@ async def test_metadata_merges_and_null_removes_a_key(api: httpx.AsyncClient) ->
         ({"system_prompt": "a\0b"}, ["system_prompt"]),
     ],
 )
-async def test_a_put_that_cannot_be_names_the_field_and_makes_no_chat(
+async def test_an_invalid_put_names_the_field_and_creates_no_chat(
     api: httpx.AsyncClient, body: dict[str, Any], place: list[str | int]
 ) -> None:
     problem = await put(api, status=422, **body)
@@ -171,7 +171,7 @@ async def test_an_unknown_chat_is_a_404_that_says_so(api: httpx.AsyncClient) -> 
     }
 
 
-async def test_a_chat_tells_what_it_holds_and_what_is_due(
+async def test_a_chat_returns_its_counters_and_its_due_work(
     api: httpx.AsyncClient, clock: SteppedClock, dispatcher: Dispatcher
 ) -> None:
     thought = {"role": "assistant", "content": "Hm.", "kind": "thought"}
@@ -267,7 +267,7 @@ async def test_a_user_of_any_id_can_be_erased(api: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("unfit", [".", ".."])  # clients remove it from a URL, also percent-encoded
-async def test_what_a_url_cannot_carry_is_no_id(api: httpx.AsyncClient, unfit: str) -> None:
+async def test_ids_that_urls_cannot_carry_are_refused(api: httpx.AsyncClient, unfit: str) -> None:
     for body in ({"user_id": unfit}, {"characters": [{"name": unfit}]}):
         assert "clients remove" in (await put(api, status=422, **body))["errors"][0]["msg"]
     await put(api, characters=[{"name": "Kai"}])
@@ -277,7 +277,7 @@ async def test_what_a_url_cannot_carry_is_no_id(api: httpx.AsyncClient, unfit: s
     ok(await api.post("/v1/chats/c/messages", json={"messages": [said(1, id=unfit)]}), 422)
 
 
-async def test_a_chat_can_change_hands(api: httpx.AsyncClient) -> None:
+async def test_a_chat_can_be_assigned_to_another_user(api: httpx.AsyncClient) -> None:
     await put(api, user_id="mira")
     await put(api, user_id="ren", status=200)
     assert await walk(api, "/v1/chats", user_id="mira") == [[]]

@@ -61,7 +61,9 @@ filters = st.builds(
 
 
 @pytest.mark.parametrize(("reason", "message", "settings"), REASONS, ids=[reason for reason, *_ in REASONS])
-def test_each_reason_is_enough(reason: str, message: dict[str, Any], settings: dict[str, Any]) -> None:
+def test_each_reason_alone_makes_a_message_ineligible(
+    reason: str, message: dict[str, Any], settings: dict[str, Any]
+) -> None:
     assert why_ineligible(Row(**message), Filters(**settings)) == reason
     assert not is_eligible(Row(**message), Filters(**settings))
 
@@ -75,7 +77,7 @@ def test_each_reason_is_enough(reason: str, message: dict[str, Any], settings: d
     ],
     ids=lambda found: found[0],
 )
-def test_of_two_reasons_the_first_of_the_list_is_told(first: Reason, second: Reason) -> None:
+def test_the_first_of_two_reasons_in_the_list_is_returned(first: Reason, second: Reason) -> None:
     row = Row(**(first[1] | second[1]))
     assert why_ineligible(row, Filters(**(first[2] | second[2]))) == first[0]
 
@@ -116,7 +118,7 @@ def test_as_many_tokens_as_the_minimum_pass(tokens: int, eligible: bool) -> None
 
 
 @given(rows, filters)
-def test_a_message_is_eligible_when_nothing_speaks_against_it(row: Row, chosen: Filters) -> None:
+def test_a_message_without_a_reason_against_it_is_eligible(row: Row, chosen: Filters) -> None:
     heard = {"user": chosen.include_user, "system": chosen.include_system, "narrator": chosen.include_narrator}
     speaks = heard.get(row.role, row.role == "assistant" and row.name not in chosen.disabled)
     marked = row.deleted or row.excluded or row.hidden_by == "user" or row.kind == "thought" or row.blank
@@ -135,7 +137,7 @@ def test_old_filters_get_the_default_of_a_new_filter() -> None:
 
 @pytest.mark.parametrize("role", get_args(Role))
 @pytest.mark.parametrize("excluded", [True, False])
-def test_every_role_is_sent_and_so_is_what_is_never_summarised(role: str, excluded: bool) -> None:
+def test_every_role_is_sent_even_if_excluded_from_summaries(role: str, excluded: bool) -> None:
     assert is_sent(Row(role, excluded=excluded, tokens=0))
 
 

@@ -48,7 +48,7 @@ async def redis(servers: Urls) -> AsyncIterator[Redis]:
 
 
 @pytest.mark.parametrize("paths", [["chats/c", "chats/fork"], ["users/mira-{}"]], ids=["chat", "user"])
-async def test_erasing_leaves_no_word(
+async def test_erasing_leaves_no_text_in_the_database(
     stage: Stage, connection: Connection, tenant: str, word: str, paths: list[str]
 ) -> None:
     await write_everywhere(stage, word)
@@ -68,7 +68,7 @@ async def test_erasing_leaves_no_word(
     assert await connection.fetchval("SELECT count(*) FROM work WHERE owner_key = ANY($1)", keys) == 0
 
 
-async def test_redis_gets_no_word(app: FastAPI, stage: Stage, redis: Redis, word: str) -> None:
+async def test_redis_receives_no_text_of_a_chat(app: FastAPI, stage: Stage, redis: Redis, word: str) -> None:
     await redis.flushdb()
     async with notifying(app.state.notifier):
         await write_everywhere(stage, word)

@@ -57,7 +57,7 @@ def test_messages_tokens_turns_and_what_is_sent_are_counted(messages: list[NewMe
 
 
 @given(talks(), st.lists(st.integers(0, 20)))
-def test_it_makes_no_difference_how_many_come_at_once(messages: list[NewMessage], cuts: list[int]) -> None:
+def test_the_counts_do_not_depend_on_how_appends_are_split(messages: list[NewMessage], cuts: list[int]) -> None:
     at_once, in_parts = _head(), _head()
     advance(at_once, messages, now=NOON, created=False)
     for start, end in pairwise([0, *sorted(cuts), len(messages)]):
@@ -88,7 +88,7 @@ def test_a_turn_is_a_users_message_and_the_reply_to_it(roles: str, turns: int) -
     assert head.turn_count == turns
 
 
-def test_a_thought_is_no_reply() -> None:
+def test_a_thought_does_not_count_as_a_reply() -> None:
     head = _head()
     advance(head, [_message(1), _message(2, "assistant", kind="thought")], now=NOON, created=False)
     assert (head.turn_count, head.awaits_reply) == (0, True)
@@ -96,7 +96,7 @@ def test_a_thought_is_no_reply() -> None:
     assert (head.turn_count, head.awaits_reply) == (1, False)
 
 
-def test_what_was_there_before_is_told() -> None:
+def test_advancing_returns_the_former_head_and_message_count() -> None:
     head = _head()
     advance(head, [_message(1), _message(2, "assistant", kind="thought")], now=NOON, created=True)
     fresh = [_message(3), _message(4, "assistant")]

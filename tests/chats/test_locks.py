@@ -105,7 +105,7 @@ async def test_a_chat_that_is_being_created_is_chat_busy(
         await holder.execute(f"DELETE FROM chats WHERE chat_key = '{chat_key(tenant, 'd')}'")
 
 
-async def test_a_row_of_another_table_that_is_locked_is_not(
+async def test_a_locked_row_of_another_table_is_not_chat_busy(
     api: httpx.AsyncClient, database_url: str, tenant: str
 ) -> None:
     await append(api, talk(1, 8))
@@ -167,7 +167,7 @@ async def test_a_chat_reassigned_during_its_users_erasure_stays(
     assert (await get(api, ""))["user_id"] == "ren"
 
 
-async def test_a_chat_changes_hands_on_all_of_its_lines(
+async def test_a_new_user_of_a_chat_owns_all_of_its_lines(
     api: httpx.AsyncClient, database_url: str, database: Database, tenant: str
 ) -> None:
     await put(api, user_id="mira")

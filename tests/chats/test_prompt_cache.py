@@ -52,12 +52,12 @@ def test_prices_are_those_of_the_provider() -> None:
         ({"history": {"grow_messages": 0, "edges": "every_message"}}, 0.818),
     ],
 )
-def test_more_is_new_where_the_history_is_cut_often(settings: dict[str, Any], share: float) -> None:
+def test_frequent_cuts_raise_the_share_of_new_tokens(settings: dict[str, Any], share: float) -> None:
     assert round(find_new_share(effective(settings).history), 3) == share
 
 
 @pytest.mark.parametrize(("preset", "choice"), [("memo", "1h"), ("companion", "1h"), ("diary", "off")])
-def test_what_is_cut_often_is_stored_less_often(preset: str, choice: CacheChoice) -> None:
+def test_a_history_that_is_cut_often_is_not_cached(preset: str, choice: CacheChoice) -> None:
     assert choice_in_effect(effective({"preset": preset}), [1_200] * 12 + [40_000] * 4) == choice
 
 
@@ -74,7 +74,7 @@ def test_each_choice_is_the_best_for_some_chat() -> None:
     assert choose([60] * 4 + [40_000] * 12, 0.1) == "off"
 
 
-def test_a_few_pauses_decide_little() -> None:
+def test_a_few_pauses_are_weighed_against_assumed_ones() -> None:
     assert choose([1_200], 0.1) == "off"
     assert choose([1_200] * 2, 0.1) == "1h"
     assert choose([60], 0.1) == "5m"
@@ -107,7 +107,7 @@ def test_a_pause_is_the_sum_of_the_silences_in_it() -> None:
     assert head.cursors == {"pauses": {"seen_s": [350]}}
 
 
-def test_less_than_a_second_is_no_pause() -> None:
+def test_a_pause_under_a_second_is_not_recorded() -> None:
     head = head_with([])
     note_pause(head, 0.4, ends=True)
     note_pause(head, -5, ends=False)

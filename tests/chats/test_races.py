@@ -29,7 +29,7 @@ async def test_overlapping_retries_store_each_message_once(
         assert {(one["seq"], one["id"]) for one in answer.json()["messages"]} <= set(placed)
 
 
-async def test_of_racing_appends_each_stays_together(clients: list[httpx.AsyncClient]) -> None:
+async def test_the_messages_of_a_racing_append_stay_together(clients: list[httpx.AsyncClient]) -> None:
     parts = [[said(10 * n + k, id=f"p{n}-{k}") for k in range(5)] for n in range(PROCESSES)]
     await gathered(append(client, part) for client, part in zip(clients, parts, strict=True))
     names = [name for _, name in await _ids(clients[0])]

@@ -56,7 +56,7 @@ async def test_a_rename_makes_nothing_stale_and_asks_no_model(
     assert (await made(api), len(model.calls)) == (before, asked)
 
 
-async def test_what_was_stale_stays_stale_until_it_is_taken_back(
+async def test_a_rename_keeps_stale_texts_stale_until_an_undo(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await talk_with_all_layers(api, dispatcher, clock, model)
@@ -236,7 +236,7 @@ async def test_a_diary_under_the_new_name_is_joined(
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
 
 
-async def test_a_restore_brings_the_former_name_back(api: httpx.AsyncClient) -> None:
+async def test_a_restore_reverts_a_rename(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await append(api, group(1, 2))
     await save(api, "A lamp.")

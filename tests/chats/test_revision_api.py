@@ -114,7 +114,9 @@ async def chat(api: httpx.AsyncClient, database: Database, tenant: str) -> Numbe
     return await read_numbers(database, tenant)
 
 
-async def test_a_chat_begins_with_the_time(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
+async def test_a_new_chats_revision_is_the_current_time(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
     before = await read_now_ms(database)
     await put(api)
     found = await read_numbers(database, tenant)
@@ -122,7 +124,7 @@ async def test_a_chat_begins_with_the_time(api: httpx.AsyncClient, database: Dat
     assert (found.base, found.changed) == (found.revision, {"line"})
 
 
-async def test_the_first_append_creates_a_chat_with_the_time(
+async def test_the_first_append_sets_the_revision_to_the_time(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     before = await read_now_ms(database)
@@ -169,7 +171,7 @@ async def test_a_change_raises_it_by_one(
 
 
 @pytest.mark.parametrize("act", [act for _, act in NO_CHANGES], ids=[name for name, _ in NO_CHANGES])
-async def test_what_changes_nothing_leaves_it(
+async def test_a_request_without_a_change_keeps_the_revision(
     api: httpx.AsyncClient, database: Database, tenant: str, chat: Numbers, act: Act
 ) -> None:
     await act(api)
@@ -189,7 +191,7 @@ async def test_a_transaction_that_is_rolled_back_leaves_it(database: Database, t
 
 
 @pytest.mark.parametrize("begin", [_restore, lambda api: _reimport(api, 2, 1)], ids=["restore", "re-import"])
-async def test_a_line_that_begins_has_one_more_than_the_former(
+async def test_a_new_line_continues_the_revision_of_the_former_line(
     api: httpx.AsyncClient, database: Database, tenant: str, chat: Numbers, begin: Act
 ) -> None:
     for n in range(5, 8):
@@ -217,7 +219,7 @@ async def test_switching_to_a_line_raises_the_revision_by_one(
     assert await read_numbers(database, tenant) == found
 
 
-async def test_what_belongs_to_the_chat_raises_all_of_its_lines(
+async def test_a_change_of_the_chat_raises_the_revision_of_all_lines(
     api: httpx.AsyncClient, database: Database, tenant: str, chat: Numbers
 ) -> None:
     before = {line.line: line.revision for line in await list_numbers(database, tenant)}
@@ -226,7 +228,7 @@ async def test_what_belongs_to_the_chat_raises_all_of_its_lines(
     assert after == {line: revision + 1 for line, revision in before.items()}
 
 
-async def test_a_fork_begins_with_the_time(
+async def test_a_forks_first_revision_is_the_current_time(
     api: httpx.AsyncClient, database: Database, tenant: str, chat: Numbers
 ) -> None:
     for n in range(5, 60):
@@ -251,7 +253,7 @@ async def test_a_recreated_chat_has_greater_revisions(
     assert (await read_numbers(database, tenant)).base > former.revision
 
 
-async def test_claims_and_leases_leave_it_and_outcomes_raise_it(
+async def test_outcomes_raise_the_revision_but_claims_do_not(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
@@ -316,7 +318,7 @@ async def test_an_append_takes_three_statements(app: FastAPI, api: httpx.AsyncCl
 # --- what a transaction says of itself ---
 
 
-async def test_a_transaction_that_says_nothing_has_changed_everything(
+async def test_an_unrecorded_change_counts_as_a_change_of_the_line(
     database: Database, tenant: str, chat: Numbers
 ) -> None:
     async with database.unit_of_work() as db_session:
@@ -327,7 +329,7 @@ async def test_a_transaction_that_says_nothing_has_changed_everything(
 
 
 @pytest.mark.parametrize("says", [record_append, record_nothing])
-async def test_two_changes_in_one_transaction_are_no_mere_append(
+async def test_two_changes_in_one_transaction_raise_the_base(
     database: Database, tenant: str, chat: Numbers, says: Callable[..., None]
 ) -> None:
     """The second verb knows nothing of what the first one did."""

@@ -82,7 +82,7 @@ TABLE: dict[str, tuple[Any, Any, Any, Any, Any, Any]] = {
 
 
 @pytest.mark.parametrize("setting", TABLE)
-def test_presets_are_what_the_table_says(setting: str) -> None:
+def test_each_preset_has_the_values_of_the_table(setting: str) -> None:
     path = tuple(setting.split("."))
     assert tuple(_at(effective({"preset": name}), path) for name in PRESETS) == TABLE[setting]
 
@@ -93,7 +93,7 @@ def test_there_are_six_presets_with_texts_and_a_default() -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_says_nothing_that_a_request_might_not_say(name: str) -> None:
+def test_every_preset_is_a_valid_request(name: str) -> None:
     assert schema().patch.model_validate(PRESETS[name]).model_dump(exclude_unset=True) == PRESETS[name]
     assert effective({"preset": name}).preset == name
 
@@ -139,7 +139,7 @@ def _merge_patch(target: Any, patch: Any) -> Any:
 
 
 @given(_objects, _objects)
-def test_merging_is_that_of_rfc_7396(old: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_settings_are_merged_as_rfc_7396_defines(old: dict[str, Any], patch: dict[str, Any]) -> None:
     before = deepcopy((old, patch))
     assert merge(old, patch) == _merge_patch(deepcopy(old), patch)
     assert (old, patch) == before
@@ -228,7 +228,7 @@ def test_an_unknown_key_is_refused_at_every_depth_and_named(model: type[BaseMode
     assert _blamed(_nest((*path, "no_such"), None), model) == [(*path, "no_such")]
 
 
-def test_a_budget_is_both_of_its_halves_and_nothing_else() -> None:
+def test_a_budget_has_exactly_a_type_and_a_value() -> None:
     assert _blamed({"memos": {"budget": {"type": "percent"}}}) == [("memos", "budget", "value")]
     assert _blamed({"memos": {"budget": {"value": 1}}}) == [("memos", "budget", "type")]
     assert _blamed({"pinned": {"budget": {"type": "absolute", "value": 1, "of": 2}}}) == [("pinned", "budget", "of")]
@@ -264,7 +264,7 @@ def test_numbers_have_bounds(path: str, below: float, least: float, most: float,
         assert _blamed(_nest(way, value)) == [way]
 
 
-def test_a_request_can_say_every_setting_and_no_other() -> None:
+def test_a_request_accepts_exactly_the_existing_settings() -> None:
     request = schema().patch.model_json_schema()["$defs"] | {"all": schema().patch.model_json_schema()}
     whole = schema().whole.model_json_schema()["$defs"] | {"all": schema().whole.model_json_schema()}
     for name, section in whole.items():

@@ -105,7 +105,7 @@ async def processes(tmp_path: Path, fresh_database_url: str, servers: Urls) -> A
         yield running
 
 
-async def test_both_serve_and_a_killed_one_is_replaced(processes: Processes) -> None:
+async def test_both_processes_serve_and_a_killed_one_is_replaced(processes: Processes) -> None:
     await processes.each_answers()
     victim, survivor = processes.serving
     victim.kill()

@@ -41,7 +41,7 @@ async def test_the_flag_user_scope_is_listed(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.usefixtures("on_fresh_database")
-async def test_what_cannot_be_made_prints_one_line_and_no_key(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_an_invalid_key_request_prints_one_line_and_no_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert await memobook("create", "--scopes", "root") == 1
     told = capsys.readouterr()
     assert (told.out, told.err) == ("", "memobook: scopes: must be one or more of read, write, admin\n")

@@ -30,7 +30,7 @@ def list_files() -> list[str]:
     return [path.name for path in Path().iterdir()]
 
 
-async def test_a_chat_goes_out_as_it_came_in(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+async def test_a_chat_is_exported_as_it_was_imported(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(FILE)
     assert await memobook("import", "in.jsonl", "--format", "jsonl", "--chat-id", "c") == 0
     assert capfdbinary.readouterr().out == b"imported in.jsonl as the chat c\n"
@@ -55,7 +55,7 @@ async def test_an_export_replaces_what_a_link_leads_to(tmp_path: Path) -> None:
         link.write_bytes(b"old")
 
 
-async def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
+async def test_an_export_writes_into_a_pipe_and_keeps_it(tmp_path: Path) -> None:
     """A pipe with a name, and one that only a link such as `/dev/stdout` leads to."""
     (tmp_path / "in.jsonl").write_bytes(FILE)
     assert await memobook("import", "in.jsonl", "--format", "jsonl", "--chat-id", "c") == 0
@@ -71,7 +71,7 @@ async def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
     assert sorted(list_files()) == ["broken", "in.jsonl", "link", "named"]
 
 
-async def test_a_file_behind_standard_output_is_added_to(tmp_path: Path) -> None:
+async def test_an_export_appends_to_the_file_of_standard_output(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(FILE)
     assert await memobook("import", "in.jsonl", "--format", "jsonl", "--chat-id", "c") == 0
     for mode in ("wb", "ab"):
@@ -119,7 +119,7 @@ async def test_a_command_works_in_a_process_of_its_own(tmp_path: Path, command: 
     ],
     ids=["export", "import"],
 )
-async def test_a_pipe_that_does_not_work_is_named(tmp_path: Path, command: list[str], said: bytes) -> None:
+async def test_an_unusable_pipe_is_reported_in_one_line(tmp_path: Path, command: list[str], said: bytes) -> None:
     """An export whose reader ended, as with `| head`, and an import from a pipe."""
     (tmp_path / "in.jsonl").write_bytes(FILE)
     assert await memobook("import", "in.jsonl", "--format", "jsonl", "--chat-id", "c") == 0

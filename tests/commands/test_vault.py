@@ -26,7 +26,7 @@ def _read(folder: Path) -> dict[Path, bytes]:
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-async def test_a_folder_goes_out_as_it_came_in(folder: Path, tmp_path: Path) -> None:
+async def test_a_folder_is_exported_as_it_was_imported(folder: Path, tmp_path: Path) -> None:
     assert await memobook("import", "vault", *VAULT, "--chat-id", "d") == 0
     assert await memobook("export", "d", *VAULT, "--folder", "other") == 0
     assert _read(folder) == _read(tmp_path / "other")

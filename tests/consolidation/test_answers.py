@@ -106,7 +106,7 @@ def test_lines_with_numbers_of_messages_are_read(line: str, learnt: Learnt) -> N
         *("There is nothing worth remembering.", "NONE\n\nThe messages are only small talk.", "Nichts", "没有"),
     ],
 )
-def test_an_explicit_nothing_teaches_nothing(answer: str) -> None:
+def test_an_answer_of_nothing_yields_no_memories(answer: str) -> None:
     assert parse_learnt(answer, SEQS) == []
 
 
@@ -131,7 +131,7 @@ def test_an_explicit_nothing_teaches_nothing(answer: str) -> None:
         ('{"speaker": "Mira", "content": "I moved.", "from": [1]}', "form"),
     ],
 )
-def test_what_teaches_nothing_otherwise_is_refused(answer: str, kind: str) -> None:
+def test_other_answers_without_memories_are_refused(answer: str, kind: str) -> None:
     with pytest.raises(UnusableAnswer) as refused:
         parse_learnt(answer, SEQS)
     assert refused.value.kind == kind
@@ -177,7 +177,7 @@ def test_an_importance_is_between_0_and_1(written: Any, importance: float) -> No
     assert item_with(importance=written).importance == pytest.approx(importance)
 
 
-def test_on_a_scale_to_10_a_1_is_a_tenth() -> None:
+def test_importances_up_to_10_are_divided_by_10() -> None:
     answer = json.dumps([{**ITEM, "importance": 9}, {**FACT, "importance": 1}])
     assert [one.importance for one in parse_learnt(answer, SEQS)] == [0.9, 0.1]
 
@@ -287,7 +287,7 @@ def test_a_cut_off_answer_without_a_whole_item_is_refused(answer: str) -> None:
         parse_cut_off(answer, SEQS)
 
 
-def test_of_cut_off_lines_the_last_is_dropped() -> None:
+def test_the_last_line_of_a_cut_off_answer_is_dropped() -> None:
     assert [one.content for one in parse_cut_off(f"- {MOVED} [2]\n- {SISTER} [1]", SEQS)] == [MOVED]
 
 

@@ -52,7 +52,7 @@ def test_identity_preference_and_promise_are_certain(said: str) -> None:
 
 
 @pytest.mark.parametrize("said", UNCERTAIN)
-def test_what_happened_is_not_certain(said: str) -> None:
+def test_events_questions_and_vague_phrases_are_not_certain(said: str) -> None:
     assert not is_certain(said, Kind.STATEMENT)
 
 

@@ -116,7 +116,7 @@ async def test_a_range_that_is_not_read_waits_for_edits(
     assert (len(model.requests), await sentences(api)) == (1, {DOG})
 
 
-async def test_an_edit_while_the_model_answers(
+async def test_an_edit_during_the_call_replaces_what_is_learnt(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await begin(api)
@@ -173,7 +173,7 @@ async def test_a_cut_off_drops_what_is_due(
     assert await sentences(api) == {FERRY}
 
 
-async def test_restored_before_it_is_unknown_and_then_known(
+async def test_memories_of_later_turns_stay_on_their_line(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await begin(api)
@@ -228,7 +228,7 @@ async def test_changes_while_it_is_off_are_read_when_it_is_on(
     assert (await sentences(api), await facts(api)) == ({DOG}, {"nickname": "Skipper"})
 
 
-async def test_what_is_due_when_it_is_switched_off_is_dropped(
+async def test_disabling_consolidation_drops_its_due_ranges(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await begin(api)
@@ -243,7 +243,7 @@ async def test_what_is_due_when_it_is_switched_off_is_dropped(
     assert (await sentences(api), await facts(api), len(model.requests)) == ({DOG}, {}, 1)
 
 
-async def test_switched_off_for_a_moment_it_loses_nothing(
+async def test_switching_off_and_on_without_messages_loses_no_turns(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await begin(api, turns=2)
@@ -272,7 +272,7 @@ async def test_a_deleted_reply_and_its_new_one_are_read(
 
 
 @pytest.mark.parametrize("change", [{"kind": "thought"}, {"role": "narrator"}])
-async def test_what_is_no_reply_any_more_completes_no_turn(
+async def test_a_message_that_stops_being_a_reply_ends_no_turn(
     api: httpx.AsyncClient, database: Database, tenant: str, change: Json
 ) -> None:
     await begin(api, turns=3)
@@ -286,7 +286,7 @@ async def test_what_is_no_reply_any_more_completes_no_turn(
 
 
 @pytest.mark.parametrize("change", [soft_delete, cut_off], ids=["a deletion", "a cut-off"])
-async def test_a_turn_across_a_pause_counts_again(
+async def test_a_turn_across_a_pause_still_counts_after_a_recount(
     api: httpx.AsyncClient,
     dispatcher: Dispatcher,
     clock: SteppedClock,

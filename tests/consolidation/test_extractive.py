@@ -145,7 +145,7 @@ batches = st.lists(st.tuples(st.text(min_size=1, max_size=50), texts), max_size=
 
 
 @given(batches)
-def test_what_is_learnt_is_quoted_within_the_budget(batch: list[Utterance]) -> None:
+def test_memories_are_quotations_within_the_budget(batch: list[Utterance]) -> None:
     learnt = learnt_from(batch)
     memories = [one for one in learnt if one.kind == "memory"]
     assert sum(count_tokens(one.content) for one in memories) <= 70 * (len(batch) // 10) + max(

@@ -34,12 +34,12 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("text", STORIES)
-def test_speech_with_narration_and_actions_tell_a_story(text: str) -> None:
+def test_speech_with_narration_and_actions_is_a_story(text: str) -> None:
     assert tells_story(text)
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_titles_emphasis_and_bare_speech_tell_none(text: str) -> None:
+def test_titles_emphasis_and_bare_speech_are_not_a_story(text: str) -> None:
     assert not tells_story(text)
 
 

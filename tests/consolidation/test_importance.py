@@ -46,7 +46,7 @@ def rate(text: str, history: str = "") -> float:
         ("我答应你一定回来。", "今天天气很好。"),
     ],
 )
-def test_what_matters_is_rated_higher(higher: str, lower: str) -> None:
+def test_important_sentences_are_rated_higher(higher: str, lower: str) -> None:
     seen = "It was in Lisbon, then in Porto, near Sevilla."
     assert rate(higher, seen) > rate(lower, seen)
 
@@ -67,12 +67,12 @@ def test_small_talk_is_not_important(text: str) -> None:
     assert rate(text) <= 0.5
 
 
-def test_with_a_name_a_pronoun_is_no_fault() -> None:
+def test_a_pronoun_lowers_a_rating_only_without_a_name() -> None:
     assert rate_sentence("It is a shop.", Kind.STATEMENT, 1) == rate_sentence("There is a shop.", Kind.STATEMENT, 1)
     assert rate_sentence("It is a shop.", Kind.STATEMENT, 0) < rate_sentence("There is a shop.", Kind.STATEMENT, 0)
 
 
-def test_a_statement_that_goes_on_with_a_question_is_lower() -> None:
+def test_a_statement_followed_by_a_question_is_rated_lower() -> None:
     assert rate_sentence("I quit my job. And you?", Kind.STATEMENT, 0) < rate_sentence("I quit.", Kind.STATEMENT, 0)
 
 

@@ -45,14 +45,14 @@ async def known(api: httpx.AsyncClient) -> tuple[str, str]:
     return f"memory:{one['id']}", f"fact:{held['id']}"
 
 
-async def test_what_was_learnt_from_a_message_is_named(api: httpx.AsyncClient) -> None:
+async def test_a_message_names_the_memory_or_fact_it_taught(api: httpx.AsyncClient) -> None:
     ferry, nickname = await known(api)
     found = await reported(api)
     assert {seq: by for seq, (_, by) in found.items() if by} == {1: ferry, 7: nickname}
     assert [status for status, _ in found.values()] == ["none"] * 8 + ["verbatim"] * 4
 
 
-async def test_what_is_not_live_is_not_named(api: httpx.AsyncClient) -> None:
+async def test_removed_memories_and_facts_are_not_named(api: httpx.AsyncClient) -> None:
     ferry, _ = await known(api)
     await edit(api, "m7", content="Hm.")
     found = await reported(api)

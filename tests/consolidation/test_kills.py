@@ -65,7 +65,7 @@ async def go_on(workers: Workers, database: Database, tenant: str) -> None:
     await until_all_is_made(database, tenant)
 
 
-async def test_killed_while_the_model_is_asked(
+async def test_ranges_are_learnt_once_after_a_kill_in_the_call(
     api: httpx.AsyncClient, workers: Workers, model: ScriptedModel, database: Database, tenant: str
 ) -> None:
     gate = model.hold(3)
@@ -77,7 +77,7 @@ async def test_killed_while_the_model_is_asked(
     assert len(model.calls) == 6
 
 
-async def test_killed_between_the_answer_and_the_write(
+async def test_ranges_are_learnt_once_after_a_kill_before_the_write(
     api: httpx.AsyncClient, workers: Workers, model: ScriptedModel, database: Database, database_url: str, tenant: str
 ) -> None:
     lock = f"SELECT 1 FROM chats WHERE chat_key = '{chat_key(tenant, 'c')}' FOR UPDATE"
@@ -89,7 +89,7 @@ async def test_killed_between_the_answer_and_the_write(
     await assert_all_is_learnt_once(api, database, tenant)
 
 
-async def test_killed_within_the_write(
+async def test_ranges_are_learnt_once_after_a_kill_in_the_write(
     api: httpx.AsyncClient, workers: Workers, database: Database, database_url: str, tenant: str
 ) -> None:
     ok(await api.put("/v1/users/mira/facts/home", json={"value": "Sandoy"}), 201)
@@ -103,7 +103,7 @@ async def test_killed_within_the_write(
     await assert_all_is_learnt_once(api, database, tenant)
 
 
-async def test_killed_after_some_of_the_ranges(
+async def test_ranges_are_learnt_once_after_a_kill_between_ranges(
     api: httpx.AsyncClient, workers: Workers, model: ScriptedModel, database: Database, tenant: str
 ) -> None:
     gate = model.hold(2)

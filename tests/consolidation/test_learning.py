@@ -85,7 +85,7 @@ async def test_the_model_reads_what_is_known(
     assert 'Characters: "Kai".' in text
 
 
-async def test_it_learns_after_so_many_turns(
+async def test_learning_starts_after_the_configured_turns(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = "NONE"
@@ -106,7 +106,7 @@ async def test_an_import_is_read_in_long_ranges(
     assert sorted(len(quoted(request)) for request in model.requests) == [20, 40, 40]
 
 
-async def test_what_characters_say_alone_is_read_too(
+async def test_replies_without_user_messages_are_read_too(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = "NONE"
@@ -201,7 +201,7 @@ async def test_two_chats_learn_into_all_scopes_at_once(
     assert known == [FERRY]
 
 
-async def test_a_newer_value_supersedes(
+async def test_a_newer_value_supersedes_an_older_one(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = learns(ANSWERS)
@@ -317,7 +317,7 @@ async def test_switched_off_nothing_is_stored(
     assert (await facts(api), await sentences(api)) == ({"nickname": "Skipper"}, {FERRY})
 
 
-async def test_what_is_called_important_is_quoted(
+async def test_a_message_marked_as_important_is_quoted(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = learns(ANSWERS)
@@ -368,7 +368,7 @@ def answers_with_ten(request: Request) -> str:
     return "\n".join([memory(text, number) for number, text in said if text not in known][:10]) or "NONE"
 
 
-async def test_a_full_answer_is_not_all(
+async def test_a_full_answer_divides_its_range_and_asks_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = answers_with_ten
@@ -379,7 +379,7 @@ async def test_a_full_answer_is_not_all(
     assert [len(quoted(request)) for request in model.requests] == [40, 20, 10, 10, 20, 10, 10]
 
 
-async def test_a_full_answer_about_few_messages_is_all(
+async def test_a_full_answer_about_few_messages_asks_only_once(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = "\n".join(memory(f"Mira owns {n} boats.", 1) for n in range(15))
@@ -413,7 +413,7 @@ async def test_an_answer_that_is_cut_off_gives_its_whole_items(
     assert await sentences(api) == {FERRY}
 
 
-async def test_what_is_learnt_dates_from_its_words(
+async def test_a_learnt_fact_has_the_time_of_its_message(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = learns(ANSWERS)
@@ -430,7 +430,7 @@ async def test_what_is_learnt_dates_from_its_words(
 
 
 @pytest.mark.parametrize("step_s", [0, -7_200])
-async def test_later_words_hold_wherever_ranges_end(
+async def test_a_later_statement_wins_across_ranges(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock, step_s: float
 ) -> None:
     """One append completes the range 1 to 20, and its sessions end a second one, 21 to 24."""
@@ -447,7 +447,7 @@ async def test_later_words_hold_wherever_ranges_end(
     assert await facts(api) == {"job": "teacher"}
 
 
-async def test_an_append_that_plans_is_one_statement_dearer(app: FastAPI, api: httpx.AsyncClient) -> None:
+async def test_an_append_that_schedules_takes_one_more_statement(app: FastAPI, api: httpx.AsyncClient) -> None:
     await begin(api, turns=2)
     await append(api, talk(1, 2))
     counts = []

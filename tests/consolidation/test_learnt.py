@@ -16,7 +16,7 @@ from app.consolidation.learnt import Learnt, shorten
         ("memory", None, "Mira sings.", (1,), float("nan")),
     ],
 )
-def test_what_is_learnt_is_complete(
+def test_an_incomplete_or_invalid_item_is_refused(
     kind: str, key: str | None, content: str, sources: tuple[int, ...], importance: float
 ) -> None:
     with pytest.raises(ValueError, match="must"):

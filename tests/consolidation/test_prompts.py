@@ -49,14 +49,14 @@ def test_messages_are_numbered_from_1_with_speaker_and_time() -> None:
     ]
 
 
-def test_what_is_known_is_quoted() -> None:
+def test_known_facts_and_memories_are_quoted() -> None:
     assert quoted_in(ask(BATCH, known=KNOWN)[1], "known") == [
         {"fact": "name", "value": "Mira"},
         {"memory": "Mira's sister Ilse lives in Porto."},
     ]
 
 
-def test_of_what_is_known_only_so_much_is_shown() -> None:
+def test_known_memories_are_shown_up_to_a_token_limit() -> None:
     many = [Learnt("memory", None, f"Mira planted tree number {n} behind the old mill.", (1,)) for n in range(300)]
     user = ask(BATCH, known=many)[1]
     shown = quoted_in(user, "known")
@@ -87,7 +87,7 @@ def test_the_prompt_has_the_rules_of_all_prompts() -> None:
 
 
 @pytest.mark.parametrize(("name", "words"), [("Mi\nra", 'the user, whose name is "Mi\\nra"'), (None, "the user")])
-def test_the_prompt_says_who_you_is(name: str | None, words: str) -> None:
+def test_the_prompt_explains_the_pronoun_you(name: str | None, words: str) -> None:
     assert f'talk with {words}. In the conversation "you" is, as a rule, this user.' in ask(BATCH, user_name=name)[1]
 
 

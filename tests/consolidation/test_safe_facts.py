@@ -120,7 +120,7 @@ def test_each_allergy_is_a_fact(text: str, allergens: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["Hey! I'm Jonas", "Hi, I'm Irish.", "I'm tired.", "Hello! I'm Sorry to be late."])
-def test_i_am_gives_no_name(text: str) -> None:
+def test_a_sentence_with_i_am_yields_no_name(text: str) -> None:
     assert facts(text) == []
 
 

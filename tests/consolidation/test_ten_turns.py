@@ -40,7 +40,7 @@ async def play(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClo
     return "\n".join(segment["text"] for segment in answer["segments"] if segment["name"] not in history)
 
 
-async def test_a_model_makes_facts_of_them(
+async def test_a_model_makes_facts_of_ten_turns(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     model.otherwise = learns(ANSWERS)
@@ -50,7 +50,7 @@ async def test_a_model_makes_facts_of_them(
         assert known in prompt
 
 
-async def test_without_a_model_they_are_quoted_when_asked(
+async def test_without_a_model_the_turns_are_quoted_in_the_prompt(
     api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     prompt = await play(api, quoting_dispatcher, clock)

@@ -11,7 +11,7 @@ from app.kit.clock import SteppedClock
 from tests.background import settle_rounds
 from tests.book import ask as ask_book
 from tests.context.chats import CHAT
-from tests.scenes.story import BY_HAND, set_break, telling
+from tests.scenes.story import BY_HAND, set_break, story_model
 from tests.scripted_model import ScriptedModel
 from tests.statements import watched
 from tests.talk import CALL, FORMATS, Json, add_swipe, append, context, edit, ok, put, said, soft_delete, talk
@@ -70,7 +70,7 @@ async def three_scenes(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     """A chat of 42 messages whose scenes end at 10, 20 and 30, each folded into the recap; none is cut off."""
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND | {"history": {"keep_messages": 50}})
     for end in (10, 20, 30):
         await append(api, talk(end - 9, end))
@@ -89,7 +89,7 @@ async def test_the_recap_is_the_one_before_the_message(
     assert numbers_in(recap) == list(range(1, told + 1))
 
 
-async def test_without_an_older_recap_there_is_none(api: httpx.AsyncClient, three_scenes: None) -> None:
+async def test_without_an_older_recap_no_recap_is_shown(api: httpx.AsyncClient, three_scenes: None) -> None:
     found = await context(api, before="m10")
     assert of_segment(found, "recap") == ""
     assert found["history"]["messages"] == 9

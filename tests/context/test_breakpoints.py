@@ -43,21 +43,21 @@ def test_without_newest_the_last_one_is_at_the_history_end() -> None:
     assert marks(Arrangement(history=talk(4))) == ["message:m4"]
 
 
-def test_without_its_segment_it_follows_the_nearest_one_before() -> None:
+def test_a_missing_segments_breakpoint_is_at_the_one_before() -> None:
     assert marks(Arrangement(prefix=[segment("system"), segment("facts")])) == ["segment:system", "segment:facts"]
     assert marks(Arrangement(prefix=[segment("system")])) == ["segment:system"]
     assert marks(Arrangement(prefix=[segment("facts")])) == ["segment:facts"]
     assert marks(Arrangement(newest=entry(1))) == ["message:m1"]
 
 
-def test_none_follows_a_callers_segment_that_moves() -> None:
+def test_no_breakpoint_follows_a_callers_segment_that_moves() -> None:
     note = segment("note", after="in_chat", depth=4)
     arrangement = Arrangement(prefix=PREFIX, history=talk(20), in_chat=[note], newest=entry(21))
     assert marks(arrangement) == ["segment:user", "segment:memos", "message:m16", "message:m17"]
 
 
 @pytest.mark.parametrize(("depth", "last"), [(3, "memos"), (4, "memos"), (5, None)])
-def test_none_follows_a_segment_that_moves_in_the_next_turn(depth: int, last: str | None) -> None:
+def test_no_breakpoint_follows_a_segment_that_moves_next_turn(depth: int, last: str | None) -> None:
     note = segment("note", after="in_chat", depth=depth)
     answer = rendered(Arrangement(PREFIX, talk(2), [note], newest=entry(3)), render_options("anthropic"))
     assert answer.breakpoints[-1].after == (f"segment:{last}" if last else "message:m3")
@@ -65,12 +65,12 @@ def test_none_follows_a_segment_that_moves_in_the_next_turn(depth: int, last: st
     assert cacheable["note"] is cacheable["history"] is (last is None)
 
 
-def test_a_callers_segment_after_newest_changes_none() -> None:
+def test_a_callers_segment_after_newest_moves_no_breakpoint() -> None:
     arrangement = Arrangement(history=talk(2), in_chat=[segment("note", after="in_chat")], newest=entry(3))
     assert marks(arrangement) == ["message:m3"]
 
 
-def test_none_stands_behind_a_segment_that_is_not_cacheable() -> None:
+def test_no_breakpoint_follows_an_uncacheable_segment() -> None:
     arrangement = Arrangement(prefix=[segment("user"), segment("facts", cacheable=False)], history=talk(2))
     assert marks(arrangement) == ["segment:user"]
 
@@ -118,7 +118,7 @@ def test_a_prefix_up_to_a_breakpoint_is_reused_in_the_next_turn(drawn: Parts, ho
 
 
 @given(parts(), manners())
-def test_there_are_at_most_four_in_order_and_none_twice(drawn: Parts, how: RenderOptions) -> None:
+def test_there_are_at_most_four_ordered_distinct_breakpoints(drawn: Parts, how: RenderOptions) -> None:
     answer = rendered(arrange(drawn.segments, drawn.history, drawn.newest, 1), how)
     tokens = [one.tokens for one in answer.breakpoints]
     assert len(tokens) <= 4

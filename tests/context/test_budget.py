@@ -83,7 +83,7 @@ def test_everything_is_left_out_in_the_promised_order() -> None:
 
 @pytest.mark.parametrize("after", [None, "before_prompt", "in_chat"])
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_a_recap_goes_whole_in_its_turn_wherever_it_stands(fmt: Format, after: str | None) -> None:
+def test_a_recap_is_omitted_whole_in_order_at_any_position(fmt: Format, after: str | None) -> None:
     recap = segment("recap", after=after, depth=2)
     order = every_omission(replace(FULL, segments=[recap, *FULL.segments]), render_options(fmt))[-1]
     assert order[order.index("pinned memos 1–5") :][:4] == ["pinned memos 1–5", "summary", "recap", "facts"]
@@ -92,7 +92,7 @@ def test_a_recap_goes_whole_in_its_turn_wherever_it_stands(fmt: Format, after: s
 
 @pytest.mark.parametrize("position", ["before_prompt", "in_chat"])
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_memos_go_group_by_group_wherever_they_are(fmt: Format, position: Position) -> None:
+def test_memos_are_omitted_by_group_at_any_position(fmt: Format, position: Position) -> None:
     moved = FULL.contributions[0]._replace(placement=Placement(position, 2, "user"))
     order = every_omission(replace(FULL, contributions=[moved]), render_options(fmt))[-1]
     assert order == every_omission(FULL, render_options("openai"))[-1]
@@ -125,7 +125,7 @@ def test_a_segment_gets_shorter_before_it_is_left_out() -> None:
     }
 
 
-def test_history_goes_edge_by_edge_and_then_by_message() -> None:
+def test_history_is_trimmed_by_edges_and_then_by_messages() -> None:
     starts = []
     how = render_options("openai")
     for max_tokens in range(200, 0, -1):
@@ -146,7 +146,7 @@ def test_a_tight_budget_does_not_move_the_history_every_turn() -> None:
     assert {start % 8 for start in starts} == {1}
 
 
-def test_what_is_left_of_the_memos_is_built_anew_in_its_place() -> None:
+def test_the_remaining_memos_are_rendered_at_their_position() -> None:
     built = []
     for max_tokens in range(250, 0, -1):
         left = fitted(FULL, max_tokens, render_options("openai"))
@@ -180,7 +180,7 @@ def test_blank_messages_and_segments_are_left_out_and_listed() -> None:
     assert [said.seq for said in left.layout.entries] == [1, 3]
 
 
-def test_what_is_never_left_out_says_how_much_it_needs() -> None:
+def test_a_limit_below_the_minimum_reports_the_needed_tokens() -> None:
     with pytest.raises(BudgetTooSmallError) as caught:
         fit(FULL, 1, render_options("openai"))
     left = fit(FULL, caught.value.needed_tokens, render_options("openai"))
@@ -212,7 +212,7 @@ def test_a_tool_call_leaves_only_together_with_its_result() -> None:
 
 
 @given(parts(), manners(), st.integers(0, 400))
-def test_it_is_what_trying_one_thing_after_the_other_finds(drawn: Parts, how: RenderOptions, max_tokens: int) -> None:
+def test_fitting_equals_trying_each_omission_in_turn(drawn: Parts, how: RenderOptions, max_tokens: int) -> None:
     left = fitted(drawn, max_tokens, how)
     expected = try_all(drawn, max_tokens, how)
     assert (left if isinstance(left, int) else render(left.layout)) == expected
@@ -307,7 +307,7 @@ def test_a_layers_budget_fills_from_the_newest_and_then_stops() -> None:
     assert choose_newest_first([1, 2, 3], 0) == set()
 
 
-def test_what_is_missing_uses_nothing_of_a_layers_budget() -> None:
+def test_missing_items_use_no_tokens_of_a_layers_budget() -> None:
     assert choose_newest_first([2, None, 3, None], 5) == {0, 2}
 
 

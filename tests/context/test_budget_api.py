@@ -37,7 +37,7 @@ async def test_a_limit_below_the_floor_is_named_where_it_was_given(api: httpx.As
     assert asked["errors"][0]["msg"] == f"must be at least {asked['needed_tokens']}"
 
 
-async def test_what_is_trimmed_goes_in_its_order_and_says_why(
+async def test_omitted_items_are_listed_in_order_with_a_reason(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"time": True})

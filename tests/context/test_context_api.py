@@ -18,7 +18,7 @@ from tests.statements import watched
 from tests.talk import CALL, FORMATS, Json, append, context, edit, get, ok, put, said, talk, talk_with_memos
 
 
-async def test_segments_stand_in_the_order_of_how_rarely_they_change(
+async def test_segments_that_rarely_change_come_first(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, **CHAT, settings={"time": True})
@@ -79,7 +79,7 @@ async def test_the_history_is_verbatim_and_in_order_in_each_format(api: httpx.As
         assert shown["history"] == {"anchor_seq": 1, "last_seq": 20, "messages": 20, "last_cut": None}
 
 
-async def test_each_format_brings_what_it_is_for_and_nothing_else(api: httpx.AsyncClient) -> None:
+async def test_each_format_returns_only_its_own_fields(api: httpx.AsyncClient) -> None:
     await put(api, **CHAT)
     await append(api, talk(1, 5))
     own = {"segments": set(), "openai": {"messages"}, "anthropic": {"system", "messages"}, "text": {"text"}}
@@ -158,7 +158,7 @@ async def test_prefill_lets_an_anthropic_chat_end_with_the_assistant(api: httpx.
     assert opened["tokens"] < closed["tokens"]
 
 
-async def test_the_callers_segments_stand_where_they_are_told_to(api: httpx.AsyncClient) -> None:
+async def test_the_callers_segments_are_at_the_given_positions(api: httpx.AsyncClient) -> None:
     await put(api, **CHAT)
     await append(api, talk(1, 5))
     given = [
@@ -204,9 +204,7 @@ async def test_the_callers_segments_stand_where_they_are_told_to(api: httpx.Asyn
         ({"segments": [LORE] * 51}, ["segments"]),
     ],
 )
-async def test_options_that_cannot_be_name_the_field(
-    api: httpx.AsyncClient, options: Json, place: list[str | int]
-) -> None:
+async def test_invalid_options_name_the_field(api: httpx.AsyncClient, options: Json, place: list[str | int]) -> None:
     await append(api, talk(1, 2))
     asked = ok(await api.post("/v1/chats/c/context", json=options), 422)
     assert asked["errors"][0]["loc"] == ["body", *place]
@@ -242,7 +240,7 @@ async def test_an_append_can_return_the_following_context(api: httpx.AsyncClient
         ({"line": "00000000-0000-0000-0000-000000000000"}, 404, "line_not_found"),
     ],
 )
-async def test_an_append_stands_also_when_its_context_cannot_be(
+async def test_an_append_succeeds_even_if_its_context_fails(
     api: httpx.AsyncClient, options: Json, status: int, code: str
 ) -> None:
     answer = await append(api, talk(1, 3), context=options)
@@ -251,7 +249,7 @@ async def test_an_append_stands_also_when_its_context_cannot_be(
     assert len((await get(api, "/messages"))["items"]) == 3
 
 
-async def test_timestamps_are_told_in_the_chats_time_zone(api: httpx.AsyncClient) -> None:
+async def test_timestamps_are_in_the_chats_time_zone(api: httpx.AsyncClient) -> None:
     await put(api, time_zone="Asia/Tokyo", settings={"timestamps": "inline", "time": True, "instruction": ""})
     await append(api, [said(1, name="Sakura", content="Hi.", sent_at="2026-04-01T13:15:00Z")])
     shown = await context(api, format="openai", now="2026-04-01T15:30:00Z")

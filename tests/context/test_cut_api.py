@@ -199,7 +199,7 @@ async def test_no_cut_parts_a_tool_call_from_its_result(api: httpx.AsyncClient, 
     assert [one["role"] for one in shown["messages"]].count("tool") == 1
 
 
-async def test_what_is_not_sent_does_not_count(api: httpx.AsyncClient, settle: Settle) -> None:
+async def test_messages_that_are_not_sent_do_not_count(api: httpx.AsyncClient, settle: Settle) -> None:
     unsaid = [{"role": "assistant", "content": "Hm.", "kind": "thought"}, {"role": "user", "content": " "}]
     await append(api, [*talk(1, 30), *unsaid * 10, *talk(31, 32)])
     await settle()

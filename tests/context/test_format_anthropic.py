@@ -73,7 +73,7 @@ def test_a_history_ending_with_a_tool_has_them_at_its_end() -> None:
     assert said(arrangement) == [("user", ["[look] Found.", "The time."])]
 
 
-def test_tool_calls_and_their_results_are_told_in_text() -> None:
+def test_tool_calls_and_their_results_are_rendered_as_text() -> None:
     history = [
         entry(1),
         entry(2, "assistant", "", tool_calls=[call("0", "look", '{"at": "sky"}')]),

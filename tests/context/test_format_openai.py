@@ -43,7 +43,7 @@ def test_a_name_is_in_its_field_or_if_invalid_in_the_text() -> None:
     ]
 
 
-def test_inline_timestamps_bring_the_name_into_the_text() -> None:
+def test_inline_timestamps_put_the_name_into_the_text() -> None:
     arrangement = Arrangement(history=[entry(1, "assistant", name="Sakura")])
     assert messages(arrangement, timestamps="inline") == [
         {"role": "assistant", "content": "[04/01 20:15] Sakura: Hello."}
@@ -76,7 +76,7 @@ def test_a_result_without_its_call_is_a_user_text() -> None:
     assert messages(arrangement) == [{"role": "user", "content": "[tool] Found."}]
 
 
-def test_a_call_without_a_result_is_told_in_text() -> None:
+def test_a_call_without_a_result_is_rendered_as_text() -> None:
     arrangement = Arrangement(history=[entry(1, "assistant", "Wait.", tool_calls=[call("0")])], newest=entry(2))
     assert messages(arrangement)[0] == {"role": "assistant", "content": "Wait.\n[calls look {}]"}
 

@@ -37,7 +37,7 @@ def plan_of(drawn: Parts) -> Arrangement:
 
 
 @given(parts(), manners())
-def test_what_is_sent_is_what_the_clients_own_types_accept(drawn: Parts, how: RenderOptions) -> None:
+def test_messages_match_the_types_of_the_client_libraries(drawn: Parts, how: RenderOptions) -> None:
     answer = rendered(plan_of(drawn), how)
     if how.format == "openai":
         _OPENAI.validate_python(answer.messages, strict=True)
@@ -85,7 +85,7 @@ def test_the_tokens_are_never_fewer_than_what_is_sent(drawn: Parts, how: RenderO
 
 
 @given(parts(), manners())
-def test_nothing_that_is_said_is_dropped(drawn: Parts, how: RenderOptions) -> None:
+def test_every_text_name_and_tool_call_is_sent(drawn: Parts, how: RenderOptions) -> None:
     """Every text, every name and every call of a tool is in what is sent, one way or another."""
     arrangement = plan_of(drawn)
     answer = rendered(arrangement, how)

@@ -42,7 +42,7 @@ def _assemble(tenant: str, row: Row, options: ContextOptions) -> tuple[Json, int
     return answer | {"omitted": list(omitted)}, omitted.get("history", 0)
 
 
-async def test_what_cannot_fit_is_not_read(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
+async def test_messages_that_cannot_fit_are_not_read(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
     await put(api, settings={"history": {"max_messages": 10_000, "keep_messages": 40}, "memos": {"enabled": False}})
     await append(api, [said(n, content=LONG) for n in range(1, 41)])
     answer = await context(api)

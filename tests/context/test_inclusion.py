@@ -49,15 +49,15 @@ def _cover(state: State = "made", kind: Kind = "memo", cover_id: str | None = ID
         ("empty", LEFT_WINDOW, "none"),
     ],
 )
-def test_what_stands_for_an_old_message_tells_its_status(state: State, shown: Shown, status: str) -> None:
+def test_an_old_message_has_the_status_of_its_coverage(state: State, shown: Shown, status: str) -> None:
     assert find_status(Said(), [_cover(state)], shown, Filters()) == (status, BY)
 
 
-def test_an_old_message_that_nothing_stands_for_is_not_there() -> None:
+def test_an_old_message_without_coverage_has_status_none() -> None:
     assert find_status(Said(), [], IN_WINDOW, Filters()) == ("none", None)
 
 
-def test_what_was_learnt_is_named_where_nothing_covers() -> None:
+def test_a_memory_is_named_if_no_layer_covers_the_message() -> None:
     learnt = Coverage(3, 3, "memory", "9", "learnt")
     named = Shown(ANCHOR_SEQ, in_prompt={"memory:9"})
     assert find_status(Said(), [learnt], named, Filters()) == ("none", "memory:9")
@@ -86,7 +86,7 @@ def test_the_first_of_several_covering_layers_is_named(
     assert told == [("memo", BY), ("summary", f"summary:{ID}"), ("recap", f"recap:{ID}")]
 
 
-def test_present_beats_absent_and_pending_beats_expired() -> None:
+def test_the_status_is_that_of_the_best_coverage() -> None:
     recap = _cover(kind="recap", cover_id="4")
     shown = Shown(ANCHOR_SEQ, in_prompt={"recap:4"}, over_budget={"memo:8"})
     worse = [
@@ -102,7 +102,7 @@ def test_present_beats_absent_and_pending_beats_expired() -> None:
     assert told == ["out_of_budget", "pending", "failed", "expired", "none"]
 
 
-def test_what_one_layer_excludes_another_can_include() -> None:
+def test_a_message_excluded_by_one_layer_can_be_in_another() -> None:
     silent = replace(_cover(), filters=Filters(include_user=False))
     shown = Shown(ANCHOR_SEQ, in_prompt={BY, "recap:4"})
     covers = [silent, _cover(kind="recap", cover_id="4")]
@@ -125,7 +125,7 @@ def test_messages_hidden_by_scenes_are_in_the_recap_or_hidden(seq: int) -> None:
 
 @pytest.mark.parametrize("seq", [ANCHOR_SEQ, ANCHOR_SEQ + 1])
 @pytest.mark.parametrize("change", [{}, {"excluded": True}, {"role": "system"}, {"role": "tool"}, {"tokens": 0}])
-def test_what_is_sent_is_verbatim_whatever_else_holds_for_it(seq: int, change: dict[str, Any]) -> None:
+def test_every_message_in_the_history_is_verbatim(seq: int, change: dict[str, Any]) -> None:
     assert find_status(Said(seq, **change), [_cover()], IN_WINDOW, Filters(min_tokens=3)) == ("verbatim", None)
 
 
@@ -143,7 +143,7 @@ def test_the_message_before_the_anchor_is_not_verbatim() -> None:
         ({"blank": True}, "none"),
     ],
 )
-def test_what_is_not_sent_says_why_on_both_sides_of_the_anchor(seq: int, change: dict[str, Any], status: str) -> None:
+def test_an_unsent_message_has_the_status_of_its_reason(seq: int, change: dict[str, Any], status: str) -> None:
     assert find_status(Said(seq, **change), [_cover()], IN_WINDOW, Filters()) == (status, None)
 
 
@@ -166,7 +166,7 @@ def test_an_old_message_that_is_excluded_says_so() -> None:
     assert find_status(Said(excluded=True), [_cover()], IN_WINDOW, Filters()) == ("excluded", None)
 
 
-def test_what_scenes_hide_is_still_summarised() -> None:
+def test_messages_hidden_by_scenes_are_still_summarised() -> None:
     assert find_status(Said(hidden_by="scenes"), [_cover()], IN_WINDOW, Filters()) == ("memo", BY)
     assert find_status(Said(ANCHOR_SEQ, hidden_by="scenes"), [_cover()], IN_WINDOW, Filters()) == ("memo", BY)
 
@@ -177,7 +177,7 @@ BEYOND_PINNED = replace(LEFT_WINDOW, pinned_over_budget={3})
 
 @pytest.mark.parametrize("covers", [[], *([_cover(state)] for state in get_args(State))])
 @pytest.mark.parametrize("change", [{}, {"excluded": True}, {"role": "system"}, {"role": "tool"}])
-def test_a_pinned_message_is_included_whatever_else_applies(change: dict[str, Any], covers: list[Coverage]) -> None:
+def test_a_pinned_message_is_always_included(change: dict[str, Any], covers: list[Coverage]) -> None:
     assert find_status(Said(**change), covers, PINNED, Filters()) == ("pinned", None)
 
 
@@ -299,7 +299,7 @@ def test_the_status_is_what_the_rules_say_one_after_the_other(
 def _by_the_rules(message: Said, covers: Sequence[Coverage], shown: Shown, filters: Filters) -> tuple[str, str | None]:
     """The slow, obvious way: everything that could be said, of which the first counts that is true."""
     is_sendable = message.kind is None and not message.blank
-    telling = [cover for cover in covers if _is_told_of(message, cover.filters or filters)]
+    telling = [cover for cover in covers if _passes_filters(message, cover.filters or filters)]
     names = {id(cover): f"{cover.kind}:{cover.id}" if cover.id else None for cover in telling}
     made = [cover for cover in telling if cover.state == "made"]
     gone = [cover for cover in made if cover.kind == "memo" and not {names[id(cover)]} & shown.in_prompt]
@@ -326,7 +326,7 @@ def _by_the_rules(message: Said, covers: Sequence[Coverage], shown: Shown, filte
     return next(iter(answers), ("none", None))
 
 
-def _is_told_of(message: Said, rules: Filters) -> bool:
+def _passes_filters(message: Said, rules: Filters) -> bool:
     by_role = {
         "user": rules.include_user,
         "assistant": message.name not in rules.disabled,

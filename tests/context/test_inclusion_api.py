@@ -21,7 +21,7 @@ SCENES = {
 }
 
 
-async def test_a_message_is_verbatim_or_stands_in_its_memo(
+async def test_a_message_is_verbatim_or_covered_by_its_memo(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 32))
@@ -96,7 +96,7 @@ async def test_excluded_messages_are_none_after_the_history(
     assert runs[0][1] == runs[2][1], "one batch with what is not summarised inside it"
 
 
-async def test_without_memos_old_messages_are_nowhere(api: httpx.AsyncClient) -> None:
+async def test_without_memos_old_messages_have_status_none(api: httpx.AsyncClient) -> None:
     await put(api, settings=WAITING_FOR_NOTHING)
     await append(api, [*talk(1, 32), {"role": "assistant", "content": "Hm.", "kind": "thought"}, said(33)])
     assert await _runs(api) == [
@@ -120,7 +120,7 @@ async def test_the_report_comes_in_pages(api: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("query", [{"after_seq": -1}, {"after_seq": 2**31}, {"limit": 501}, {"cursor": "x"}])
-async def test_bounds_that_cannot_be_are_refused_by_name(api: httpx.AsyncClient, query: dict[str, int | str]) -> None:
+async def test_invalid_bounds_are_refused_by_name(api: httpx.AsyncClient, query: dict[str, int | str]) -> None:
     await put(api)
     problem = await get(api, "/inclusion", 422, **query)
     assert problem["errors"][0]["loc"] == ["query", *query]
@@ -133,7 +133,7 @@ async def test_an_empty_chat_has_an_empty_report_an_unknown_one_404(api: httpx.A
 
 
 @pytest.mark.parametrize(("settings", "layer"), [(OWN_FOLDS, "summary"), (SCENES, "scenes")], ids=["summary", "scenes"])
-async def test_nothing_is_pending_that_nobody_will_make(
+async def test_no_message_is_pending_without_scheduled_work(
     api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock, settings: dict[str, Any], layer: str
 ) -> None:
     await put(api, settings=settings)

@@ -40,7 +40,7 @@ def order(answer: Rendered, *texts: str) -> list[str]:
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_before_the_prompt_comes_first_and_without_a_role(fmt: Format, role: SegmentRole) -> None:
+def test_the_position_before_prompt_comes_first_without_a_role(fmt: Format, role: SegmentRole) -> None:
     answer = shown(recap(position="before_prompt", role=role), fmt)
     assert texts_of(answer)[0].startswith(RECAP)
     assert [row["name"] for row in answer.segments][:2] == ["recap", "system"]
@@ -52,7 +52,7 @@ def test_before_the_prompt_comes_first_and_without_a_role(fmt: Format, role: Seg
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_in_the_prompt_is_the_place_in_the_order(fmt: Format) -> None:
+def test_the_position_in_prompt_keeps_the_usual_order(fmt: Format) -> None:
     answer = shown(recap(depth=3, role="user"), fmt)
     names = [row["name"] for row in answer.segments]
     assert names[names.index("diary") :][:4] == ["diary", "recap", "summary", "memos"]
@@ -62,14 +62,14 @@ def test_in_the_prompt_is_the_place_in_the_order(fmt: Format) -> None:
 
 @pytest.mark.parametrize(("depth", "behind"), [(0, 0), (1, 1), (2, 2), (9, 9), (10, 10), (1_000, 10)])
 @pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS if fmt != "segments"])
-def test_in_the_chat_is_that_many_messages_back_from_the_end(fmt: Format, depth: int, behind: int) -> None:
+def test_the_position_in_chat_counts_messages_from_the_end(fmt: Format, depth: int, behind: int) -> None:
     answer = shown(recap(position="in_chat", depth=depth), fmt)
     messages = [f"Message {seq}." for seq in range(1, 11)]
     assert order(answer, *messages, RECAP) == [*messages[: 10 - behind], RECAP, *messages[10 - behind :]]
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_in_the_chat_it_has_its_role(role: SegmentRole) -> None:
+def test_a_recap_in_the_chat_has_its_role(role: SegmentRole) -> None:
     messages = shown(recap(position="in_chat", depth=2, role=role), "openai").messages or []
     assert [one["role"] for one in messages if one["content"] == RECAP] == [role]
 
@@ -85,14 +85,14 @@ def test_a_role_the_format_lacks_is_written_into_the_text(role: SegmentRole, sai
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_text_says_in_the_chat_who_speaks(role: SegmentRole) -> None:
+def test_the_text_format_marks_a_recap_in_the_chat_by_role(role: SegmentRole) -> None:
     (text,) = texts_of(shown(recap(position="in_chat", depth=2, role=role), "text"))
     assert f"\n\n[{role.capitalize()}] {RECAP}\n\n" in text
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_the_row_of_what_stands_in_the_chat_says_where_and_who(fmt: Format, role: SegmentRole) -> None:
+def test_a_segment_in_the_chat_lists_its_depth_and_role(fmt: Format, role: SegmentRole) -> None:
     rows = shown(recap(position="in_chat", depth=2, role=role), fmt).segments
     (row,) = [row for row in rows if row["name"] == "recap"]
     assert (row["depth"], row["role"], row["cacheable"], row["sources"]) == (2, role, False, ["recap:4"])
@@ -102,7 +102,7 @@ def test_the_row_of_what_stands_in_the_chat_says_where_and_who(fmt: Format, role
 @pytest.mark.parametrize("injected", [{}, {"position": "before_prompt"}, {"position": "in_chat"}])
 @pytest.mark.parametrize("scan", [True, False, None])
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_whether_to_scan_is_handed_through_where_it_is_said(fmt: Format, scan: bool | None, injected: Any) -> None:
+def test_the_scan_flag_is_returned_only_if_it_is_set(fmt: Format, scan: bool | None, injected: Any) -> None:
     rows = shown(recap(scan=scan, **injected), fmt).segments
     assert [(row["name"], row["scan"]) for row in rows if "scan" in row] == [("recap", scan)] * (scan is not None)
 
@@ -132,7 +132,7 @@ def conversations(draw: st.DrawFn) -> tuple[list[HistoryMessage], HistoryMessage
     st.booleans(),
     st.booleans(),
 )
-def test_depth_counts_from_the_end_and_separates_no_tool_call(
+def test_depth_counts_from_the_end_and_keeps_calls_with_results(
     said: tuple[list[HistoryMessage], HistoryMessage | None],
     depth: int,
     role: SegmentRole,
@@ -184,7 +184,7 @@ def test_a_recap_before_the_prompt_keeps_the_breakpoints() -> None:
     assert marks(recap(position="before_prompt")) == ["segment:recap", "message:m32", "message:m41"]
 
 
-def test_an_empty_conversation_has_a_recap_behind_its_prefix() -> None:
+def test_an_empty_conversation_has_the_recap_after_its_prefix() -> None:
     answer = rendered(
         Arrangement(prefix=OTHERS[:1], in_chat=[recap(position="in_chat", depth=2)]), render_options("openai")
     )

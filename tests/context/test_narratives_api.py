@@ -85,9 +85,7 @@ async def test_each_layer_has_its_position_sources_and_instruction(api: httpx.As
     assert row(bare, "instruction") == {}, "nothing is remembered yet"
 
 
-async def test_a_context_is_one_statement_whatever_the_layers_tell(
-    app: FastAPI, api: httpx.AsyncClient, leave: Any
-) -> None:
+async def test_a_context_with_all_layers_is_one_statement(app: FastAPI, api: httpx.AsyncClient, leave: Any) -> None:
     await append(api, talk(1, 5))
     await leave(summary=summary(gaps=[[3, 4]], edges=[3]), scenes=recap(), diary=diary("", "Kai"))
     await context(api)
@@ -108,7 +106,7 @@ async def test_a_context_is_one_statement_whatever_the_layers_tell(
         ({"position": "none"}, ["system", "summary", "history", "newest"]),
     ],
 )
-async def test_the_recap_stands_where_the_settings_want_it(
+async def test_the_recap_is_at_the_position_of_the_settings(
     api: httpx.AsyncClient, leave: Any, injected: Json, places: list[str]
 ) -> None:
     await put(api, system_prompt="You are Kai.", settings={"instruction": "", "scenes": {"recap": injected}})
@@ -145,7 +143,7 @@ async def test_a_recap_in_the_chat_has_its_depth_and_role(api: httpx.AsyncClient
         ([], "Ren", "Ren"),
     ],
 )
-async def test_the_diary_is_that_of_whose_prompt_it_is(
+async def test_a_prompt_contains_the_diary_of_its_character(
     api: httpx.AsyncClient, leave: Any, characters: list[Json], asked: str | None, whose: str | None
 ) -> None:
     await put(api, characters=characters)
@@ -217,14 +215,14 @@ async def test_a_limit_omits_the_diary_then_the_summary_and_the_recap(api: httpx
         assert shown["tokens"] == needed
 
 
-async def test_the_report_names_the_version_that_stands_for_a_message(api: httpx.AsyncClient, leave: Any) -> None:
+async def test_the_report_names_the_version_that_covers_a_message(api: httpx.AsyncClient, leave: Any) -> None:
     await put(api, settings=WAITING_FOR_NOTHING)
     await append(api, talk(1, 33))
     await leave(summary=summary(last_seq=12))
     assert await _statuses(api) == [("summary", "summary:3")] * 12 + [("none", None)] * 4 + [("verbatim", None)] * 17
 
 
-async def test_what_scenes_hide_is_included_by_a_recap_in_use(
+async def test_hidden_scenes_are_included_only_by_a_recap_in_use(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False}})
@@ -241,7 +239,7 @@ async def test_what_scenes_hide_is_included_by_a_recap_in_use(
     assert await _statuses(api) == [("hidden", None)] * 12 + [("verbatim", None)] * 24
 
 
-async def test_what_a_person_writes_counts_what_it_costs(api: httpx.AsyncClient) -> None:
+async def test_texts_of_a_person_have_their_token_counts(api: httpx.AsyncClient) -> None:
     await put(api, **CHAT)
     await append(api, talk(1, 40))
     for path in ("summary", "recap"):

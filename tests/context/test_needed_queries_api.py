@@ -46,7 +46,7 @@ def knows(found: Json) -> bool:
     return any(BRIEF in segment["text"] for segment in found["segments"])
 
 
-async def test_what_a_chat_does_not_need_is_not_asked(app: FastAPI, api: httpx.AsyncClient) -> None:
+async def test_queries_that_a_chat_does_not_need_are_skipped(app: FastAPI, api: httpx.AsyncClient) -> None:
     await begin(api)
     await begin(api, "other")
     await append(api, talk(1, 2))
@@ -59,7 +59,7 @@ async def test_what_a_chat_does_not_need_is_not_asked(app: FastAPI, api: httpx.A
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("kind", WRITERS)
-async def test_what_is_known_is_in_the_next_context(
+async def test_new_knowledge_is_in_the_next_context(
     app: FastAPI, api: httpx.AsyncClient, kind: str, scope: str
 ) -> None:
     await begin(api)
@@ -73,7 +73,7 @@ async def test_what_is_known_is_in_the_next_context(
     assert (again, "teachings" in statement) == (found, False)
 
 
-async def test_what_a_chat_needs_no_longer_is_not_asked(app: FastAPI, api: httpx.AsyncClient) -> None:
+async def test_a_query_is_skipped_once_it_is_no_longer_needed(app: FastAPI, api: httpx.AsyncClient) -> None:
     await begin(api)
     await append(api, talk(1, 3))
     await note(api, "brother", BRIEF)
@@ -86,7 +86,7 @@ async def test_what_a_chat_needs_no_longer_is_not_asked(app: FastAPI, api: httpx
     assert (knows(found), "teachings" in statement) == (False, False)
 
 
-async def test_another_user_of_the_chat_brings_what_is_known(app: FastAPI, api: httpx.AsyncClient) -> None:
+async def test_a_new_user_of_a_chat_adds_their_knowledge(app: FastAPI, api: httpx.AsyncClient) -> None:
     await put(api, user_id="nell")
     await append(api, talk(1, 2))
     await set_fact(api, "brother", BRIEF, under=USER)

@@ -24,7 +24,7 @@ def test_a_callers_segment_follows_the_one_it_names_if_missing() -> None:
 
 
 @pytest.mark.parametrize("after", ["history", "recalled", "time"])
-def test_a_callers_segment_behind_the_history_is_volatile(after: str) -> None:
+def test_a_callers_segment_after_the_history_is_volatile(after: str) -> None:
     arrangement = arrange([segment("note", after=after)], [entry(1)], None, 1)
     assert [one.name for one in arrangement.volatile] == ["note"]
 

@@ -61,7 +61,7 @@ def test_after_one_over_budget_no_older_one_is_included() -> None:
     assert (_seqs(kept), _seqs(left_out)) == ([3], [1, 2])
 
 
-def test_without_room_none_is_kept_and_without_a_limit_all() -> None:
+def test_a_zero_budget_keeps_none_and_no_budget_keeps_all() -> None:
     assert tuple(map(_seqs, choose_pinned(talk(3), _settings(0), PLAIN))) == ([], [1, 2, 3])
     assert tuple(map(_seqs, choose_pinned(talk(3), _settings(None), PLAIN))) == ([1, 2, 3], [])
     assert choose_pinned([], _settings(0), PLAIN) == ([], [])

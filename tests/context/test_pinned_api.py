@@ -97,7 +97,7 @@ async def test_pinned_messages_ignore_the_order_of_pinning(
     assert (segment(shown) or {})["text"] == layout(4, 9, 12).replace("Assistant: ", "Kai: ")
 
 
-async def test_a_pinned_message_is_not_said_twice_and_its_memo_stays(
+async def test_a_pinned_message_appears_once_and_keeps_its_memo(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, dispatcher, clock, 33)
@@ -132,7 +132,7 @@ async def test_the_instruction_covers_pinned_messages_and_memos(
 
 
 @pytest.mark.parametrize("name", FORMATS)
-async def test_every_format_says_pinned_messages_before_the_history(api: httpx.AsyncClient, name: str) -> None:
+async def test_every_format_has_pinned_messages_before_the_history(api: httpx.AsyncClient, name: str) -> None:
     await cut_at_17(api, instruction="")
     await pin(api, 3, 5)
     shown = await context(api, format=name)

@@ -50,7 +50,7 @@ async def test_pinned_messages_that_cannot_fit_are_not_read(
 
 
 @pytest.mark.parametrize("budget", [500, 40_000, 300_000])
-async def test_what_a_budget_chooses_does_not_depend_on_what_is_read(api: httpx.AsyncClient, budget: int) -> None:
+async def test_a_bounded_read_does_not_change_what_a_budget_chooses(api: httpx.AsyncClient, budget: int) -> None:
     await _pin_all(api, LONG, pinned={"budget": {"type": "absolute", "value": budget}})
     answer = await context(api, max_tokens=400_000)
     pinned = [one for one in answer["segments"] if one["name"] == "pinned"]

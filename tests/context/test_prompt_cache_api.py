@@ -34,7 +34,7 @@ async def pause(api: httpx.AsyncClient, clock: SteppedClock, n: int, silence_s: 
 
 
 @pytest.mark.parametrize("preset", get_args(PresetName))
-async def test_no_text_depends_on_cache(api: httpx.AsyncClient, preset: str) -> None:
+async def test_the_setting_cache_changes_no_text(api: httpx.AsyncClient, preset: str) -> None:
     await put(api, settings={"preset": preset}, system_prompt="You are Kai.", user_persona="Mira, 30.")
     await append(api, talk(1, 41))
     for fmt in FORMATS:

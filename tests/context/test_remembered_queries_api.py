@@ -158,7 +158,7 @@ async def test_a_change_is_in_the_next_context(
     assert [one["text"] for one in after["segments"]] != [one["text"] for one in before["segments"]]
 
 
-async def test_a_restored_line_knows_what_it_knew(app: FastAPI, api: httpx.AsyncClient) -> None:
+async def test_a_restored_line_has_its_former_knowledge(app: FastAPI, api: httpx.AsyncClient) -> None:
     await prepare(app, api)
     await checkpoint(api, "then")
     await soft_delete(api, "m4")
@@ -169,7 +169,7 @@ async def test_a_restored_line_knows_what_it_knew(app: FastAPI, api: httpx.Async
     assert any("of_c: a lamp" in one["text"] for one in after["segments"])
 
 
-async def test_messages_change_nothing_that_is_remembered(app: FastAPI, api: httpx.AsyncClient) -> None:
+async def test_an_append_does_not_repeat_remembered_queries(app: FastAPI, api: httpx.AsyncClient) -> None:
     await prepare(app, api)
     await append(api, talk(6, 7))
     found, (statement,) = await ask(app, api)
@@ -177,7 +177,7 @@ async def test_messages_change_nothing_that_is_remembered(app: FastAPI, api: htt
     assert found == await context(api, line=found["line"])
 
 
-async def test_a_swipe_back_brings_back_what_was_known(app: FastAPI, api: httpx.AsyncClient) -> None:
+async def test_a_swipe_back_restores_the_former_knowledge(app: FastAPI, api: httpx.AsyncClient) -> None:
     await prepare(app, api)
     before = await context(api)
     await add_swipe(api, "m4", "Something else.")

@@ -39,11 +39,11 @@ def test_the_instruction_describes_the_diary_as_the_characters() -> None:
 
 
 @pytest.mark.parametrize("present", SETS[1:], ids="+".join)
-def test_an_own_text_takes_the_place_of_all_of_it(present: tuple[str, ...]) -> None:
+def test_a_custom_instruction_replaces_the_built_in_one(present: tuple[str, ...]) -> None:
     assert word_instruction("Remember.", present) == "Remember."
     assert word_instruction("", present) == ""
 
 
-def test_where_nothing_is_remembered_nothing_is_said_of_it() -> None:
+def test_without_memory_there_is_no_instruction() -> None:
     assert word_instruction(None, set()) == ""
     assert word_instruction("Remember.", set()) == ""

@@ -66,7 +66,7 @@ def test_a_name_cannot_pose_as_another_message() -> None:
     assert word_message(entry(1, name=" \n"), PLAIN) == "Hello."
 
 
-def test_tool_calls_are_told_after_the_text() -> None:
+def test_tool_calls_are_rendered_after_the_text() -> None:
     said = entry(1, "assistant", "Wait.", tool_calls=[call("0", "look", '{"at": "sky"}'), call("1", "listen")])
     assert word_message(said, PLAIN) == 'Wait.\n[calls look {"at": "sky"}]\n[calls listen {}]'
     assert word_message(said._replace(text=""), PLAIN) == '[calls look {"at": "sky"}]\n[calls listen {}]'

@@ -24,14 +24,14 @@ def test_the_first_call_is_written_whole() -> None:
     assert bill.cost == 250
 
 
-def test_what_is_kept_for_an_hour_costs_twice() -> None:
+def test_a_cache_write_for_an_hour_costs_twice_as_much() -> None:
     bill = Bill().add(replace(call("s", "a"), cache="1h"), None)
     assert bill == Bill(written_1h=200)
     assert bill.cost == 400
     assert bill.tokens == 200
 
 
-def test_what_repeats_the_former_call_is_read() -> None:
+def test_a_repeated_prefix_is_read_from_the_cache() -> None:
     bill = Bill().add(call("s", "a", "b", "c"), call("s", "a"))
     assert bill == Bill(read=200, written=200)
     assert bill.cost == 270
@@ -42,7 +42,7 @@ def test_a_history_with_a_new_start_is_cached_up_to_its_mark() -> None:
     assert Bill().add(call("s", "b", "c"), call("s", "a", "b")) == Bill(read=100, written=200)
 
 
-def test_another_beginning_finds_nothing() -> None:
+def test_a_different_prefix_is_not_found_in_the_cache() -> None:
     assert Bill().add(call("t", "a"), call("s", "a")) == Bill(written=200)
 
 
@@ -50,7 +50,7 @@ def test_a_place_that_was_not_marked_is_not_found() -> None:
     assert Bill().add(call("s", "a", "b"), replace(call("s", "a"), marks=((1, 100),))).read == 100
 
 
-def test_what_stands_behind_the_last_mark_is_paid_as_it_is() -> None:
+def test_text_after_the_last_mark_has_the_plain_price() -> None:
     assert Bill().add(replace(call("s", "a", "b"), marks=((1, 100),)), None) == Bill(written=100, plain=200)
 
 

@@ -74,7 +74,7 @@ def test_messages_are_short_and_long_and_play_a_role() -> None:
         "council",
     ],
 )
-def test_what_is_told_early_comes_back_much_later(told: str) -> None:
+def test_early_details_come_back_much_later(told: str) -> None:
     seqs = [seq for seq, message in enumerate(MESSAGES, start=1) if re.search(told, message["content"])]
     assert seqs[-1] - seqs[0] >= 16
 
@@ -87,7 +87,7 @@ def test_every_day_of_the_week_is_that_of_its_date() -> None:
 
 
 @pytest.mark.parametrize("entry", [r"6 September, (\d\d:\d\d)", r"24 October, (\d\d:\d\d)"])
-def test_the_log_is_written_when_it_says(entry: str) -> None:
+def test_each_log_entry_has_the_time_of_its_message(entry: str) -> None:
     written: list[tuple[dict[str, Any], str]] = [
         (message, match[1]) for message in MESSAGES if (match := re.search(entry, message["content"]))
     ]
@@ -95,7 +95,7 @@ def test_the_log_is_written_when_it_says(entry: str) -> None:
     assert f"{datetime.fromisoformat(message['sent_at']):%H:%M}" == time
 
 
-def test_the_keeper_writes_a_diary_that_has_to_be_folded() -> None:
+def test_the_keepers_diary_is_long_enough_to_be_folded() -> None:
     (quill,) = TRANSCRIPT.chat["characters"]
     entries = [
         get_tool(LAYERS, "save_memory").arguments.model_validate(call.arguments).model_dump() for call in ENTRIES
@@ -107,7 +107,7 @@ def test_the_keeper_writes_a_diary_that_has_to_be_folded() -> None:
     assert all(re.search(r"\b(I|me|my)\b", entry["content"]) for entry in entries)
 
 
-def test_he_writes_before_he_answers_and_never_twice_in_a_row() -> None:
+def test_diary_calls_precede_a_reply_and_are_never_adjacent() -> None:
     for before, moment, after in zip(MOMENTS, MOMENTS[1:], MOMENTS[2:], strict=False):
         if isinstance(moment, ToolCall):
             assert not isinstance(before, ToolCall)
@@ -130,7 +130,7 @@ def test_an_extractive_summary_keeps_the_turning_point() -> None:
     assert count_tokens(told) <= summary_quotes.SUMMARY_TOKENS
 
 
-def test_so_does_the_running_recap() -> None:
+def test_the_running_recap_keeps_the_turning_point() -> None:
     told = ""
     for first in range(0, len(UTTERANCES), 13):
         scene = scene_quotes.quote_scene(UTTERANCES[first : first + 13], count_tokens=count_tokens)

@@ -92,7 +92,7 @@ def test_scenes_end_at_pauses_and_older_ones_are_hidden(scenes: str) -> None:
     assert "Messages 1–23 are hidden." in scenes
 
 
-def test_with_scenes_the_running_recap_stands_before_the_prompt(scenes: str) -> None:
+def test_with_scenes_the_running_recap_precedes_the_prompt(scenes: str) -> None:
     assert "The running recap of messages 1–36: version " in scenes
     assert segments_of(scenes) == ["recap", "system", "character", "user", "instruction", "history", "(overhead)"]
     assert "word for word · 24–51" in scenes
@@ -124,12 +124,12 @@ def test_facts_and_memories_are_learnt(learning: str) -> None:
         ("zzz", "there is no such preset; choose one of memo, diary, scenes, agent, decay, companion"),
     ],
 )
-def test_a_preset_that_cannot_be_played_is_one_line(preset: str, complaint: str) -> None:
+def test_an_unknown_preset_is_reported_in_one_line(preset: str, complaint: str) -> None:
     with pytest.raises(DemoError, match=rf"^--preset {preset}: {re.escape(complaint)}[^\n]*$"):
         apply_preset({}, preset)
 
 
-async def test_it_is_refused_before_anything_starts(tmp_path: Path) -> None:
+async def test_an_unknown_preset_is_refused_before_anything_starts(tmp_path: Path) -> None:
     code, out, error = await run(tmp_path, "--preset", "dairy")
     assert (code, out, error) == (1, "", "memobook: --preset dairy: there is no such preset; did you mean diary?\n")
     assert not (tmp_path / "data").exists()
@@ -160,7 +160,7 @@ def _word(value: object) -> str:
     return "on" if value is True else str(value)
 
 
-def test_what_the_page_quotes_was_said_or_written() -> None:
+def test_quotations_on_the_page_come_from_the_conversation() -> None:
     story = CONVERSATION.read_text("utf-8").replace('\\\\\\"', '"').replace('\\"', '"')
     blocks = "".join(re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
     quoted = re.findall(r"“(.*?)”", blocks)

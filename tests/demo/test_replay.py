@@ -63,7 +63,7 @@ def test_a_tool_is_called_between_its_neighbouring_messages(story: str, expected
     assert steps(story) == expected
 
 
-async def test_what_the_service_refuses_is_one_line(api: httpx.AsyncClient) -> None:
+async def test_a_refusal_of_the_service_is_reported_in_one_line(api: httpx.AsyncClient) -> None:
     with pytest.raises(DemoError, match=r"^PUT /v1/chats/x: 422, body\.time_zone: [^\n]+$"):
         await Api(api).put("/v1/chats/x", {"time_zone": "Atlantis/Capital"})
 
@@ -90,7 +90,7 @@ async def test_a_long_list_is_read_page_by_page(api: httpx.AsyncClient) -> None:
     assert len(await service.get_all("/v1/chats")) == 3
 
 
-async def test_without_any_key_none_is_needed(fresh_database_url: str) -> None:
+async def test_without_keys_the_demo_sends_no_key(fresh_database_url: str) -> None:
     async with access(Settings(database_url=fresh_database_url, _env_file=None)) as key:
         assert key is None
 
@@ -133,7 +133,7 @@ def test_on_a_terminal_one_line_changes_until_the_next_is_said() -> None:
     assert out.getvalue() == "\r\x1b[2Kone\r\x1b[2Ktwo\ndone\nbye\n"
 
 
-def test_elsewhere_progress_is_a_few_lines() -> None:
+def test_without_a_terminal_progress_is_a_few_lines() -> None:
     out = io.StringIO()
     screen = Screen(out)
     for done in range(1, 41):

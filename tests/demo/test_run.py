@@ -19,7 +19,7 @@ async def shown(place: Path) -> str:
     return out
 
 
-def test_it_tells_how_far_it_is(shown: str) -> None:
+def test_the_demo_reports_its_progress(shown: str) -> None:
     told = [int(found) for found in re.findall(r"^ +(\d+) messages · the context has [\d,]+ tokens$", shown, re.M)]
     assert len(told) >= 5
     assert told == sorted(told)
@@ -92,9 +92,7 @@ async def test_a_second_run_on_the_same_data_plays_a_chat_of_its_own(place: Path
         (b"", "{path}: contains no messages to play"),
     ],
 )
-async def test_a_file_that_is_no_conversation_is_one_line(
-    tmp_path: Path, content: bytes | None, complaint: str
-) -> None:
+async def test_an_unusable_file_is_reported_in_one_line(tmp_path: Path, content: bytes | None, complaint: str) -> None:
     path = tmp_path / "chat.jsonl"
     if content is not None:
         path.write_bytes(content)

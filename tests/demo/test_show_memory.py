@@ -41,7 +41,7 @@ def test_dates_are_those_of_the_chats_own_zone() -> None:
     assert "Thu 1 Jan – Fri 2 Jan 2026 · messages 1–8" in book(memo(), zone="Asia/Tokyo")
 
 
-def test_a_memory_without_messages_stands_after_one() -> None:
+def test_a_memo_by_a_person_is_listed_after_its_message() -> None:
     text = book(memo(origin="person", first_seq=None, last_seq=None, after_seq=8))
     assert "after message 8 · written by a person" in text
 
@@ -52,7 +52,7 @@ def test_a_memo_that_could_not_be_made_says_why() -> None:
     assert "failed: no answer in 60 s" in text
 
 
-def test_memos_are_parted_by_what_has_become_of_them() -> None:
+def test_memos_are_grouped_by_their_status() -> None:
     text = book(memo(in_prompt=False), memo(number=2), memo(number=3, in_prompt=False, last_seq=8), anchor_seq=5)
     assert [line for line in text.splitlines() if line.startswith("— ")] == [
         "— waiting: their messages are still sent word for word —",
@@ -96,12 +96,12 @@ def test_a_diary_has_each_entry_with_its_day_and_place() -> None:
     assert "today" not in text
 
 
-def test_entries_that_somebody_else_wrote_say_who() -> None:
+def test_entries_by_other_authors_name_the_author() -> None:
     assert "after message 8 · written by a person" in diary(entry(origin="person"))
     assert "after message 8 · written for it by small-1" in diary(entry(origin="model", model="small-1"))
 
 
-def test_older_entries_stand_before_what_they_were_folded_into() -> None:
+def test_older_entries_precede_the_text_they_are_folded_into() -> None:
     fold = folded(text="We met in the rain.\nHe has my name.", entries=1, origin="model", model="small-1")
     text = diary(entry(in_prompt=False, content="It rained."), entry(), fold=fold)
     places = [
@@ -120,7 +120,7 @@ def test_a_fold_that_waits_for_the_cut_is_not_said_to_be_shown() -> None:
     )
 
 
-def test_a_diary_that_nobody_wrote_says_where_entries_come_from() -> None:
+def test_an_empty_diary_says_where_entries_come_from() -> None:
     text = diary()
     assert "Mira's diary: 0 entries" in text
     assert "save_memory" in text
@@ -148,7 +148,7 @@ def test_a_personal_summary_without_messages_names_no_range() -> None:
     assert "The summary: version 3, written by a person" in text
 
 
-def test_what_a_person_keeps_in_the_summary_is_before_its_text() -> None:
+def test_the_kept_text_of_a_summary_precedes_its_text() -> None:
     text = "\n".join(word_summary(version("They met again.", kept_text="They met at the pier.")))
     assert text.index("They met at the pier.") < text.index("They met again.")
 

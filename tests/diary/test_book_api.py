@@ -31,7 +31,7 @@ async def test_a_persons_entry_is_in_the_prompt_at_once_with_its_date(api: httpx
     assert segment["sources"] == [f"diary:{entry['id']}"]
 
 
-async def test_what_a_character_saves_stands_there_as_well(api: httpx.AsyncClient) -> None:
+async def test_an_entry_saved_by_a_character_is_in_the_prompt(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await append(api, talk(1, 2))
     await save(api)
@@ -55,7 +55,7 @@ async def test_the_list_is_in_story_order_page_by_page(api: httpx.AsyncClient) -
     assert [entry["content"] for entry in page] == ["Mira 1", "Mira 2", "Mira 3"]
 
 
-async def test_a_chat_that_names_nobody_has_one_diary(api: httpx.AsyncClient) -> None:
+async def test_a_chat_without_characters_has_one_diary(api: httpx.AsyncClient) -> None:
     await put(api)
     assert (await write(api))["character"] is None
     await save(api, "I said nothing.")
@@ -76,7 +76,7 @@ async def test_every_character_sees_its_own_diary_alone(api: httpx.AsyncClient) 
     assert await prompt(api) == ""
 
 
-async def test_where_it_could_be_one_of_several_the_answer_says_which(api: httpx.AsyncClient) -> None:
+async def test_an_ambiguous_character_is_refused_with_the_names(api: httpx.AsyncClient) -> None:
     await keep_diary(api, KAI, MIRA)
     for refused in (
         await write(api, status=422),

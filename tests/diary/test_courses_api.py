@@ -132,7 +132,7 @@ async def test_an_import_that_inserts_a_message_keeps_the_entries(api: httpx.Asy
     assert (await contents(api))[-1] == "Afterwards."
 
 
-async def test_an_import_brings_no_entry_back_that_was_deleted(api: httpx.AsyncClient) -> None:
+async def test_an_import_restores_no_deleted_entry(api: httpx.AsyncClient) -> None:
     await keep_some(api)
     for entry in (await entries(api))[2:]:
         await discard(api, entry["id"])

@@ -81,7 +81,7 @@ async def test_a_character_rereads_its_last_entries_before_it_writes(
     assert await contents(api) == [f"Entry {n}." for n in range(1, 8)]
 
 
-async def test_a_character_knows_whom_it_talks_with(
+async def test_a_character_knows_the_name_of_its_user(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=2)
@@ -122,7 +122,7 @@ async def test_an_import_is_written_about_period_by_period(
     assert await contents(api) == ["From 1.", "From 7.", "From 13."]
 
 
-async def test_where_nothing_mattered_nothing_is_written(
+async def test_an_answer_of_nothing_writes_no_entry(
     api: httpx.AsyncClient,
     dispatcher: Dispatcher,
     model: ScriptedModel,
@@ -138,7 +138,7 @@ async def test_where_nothing_mattered_nothing_is_written(
     assert await due_rows(database, tenant) == []
 
 
-async def test_without_a_model_nobody_writes_for_the_character(
+async def test_without_a_model_no_entry_is_generated(
     api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
@@ -250,7 +250,7 @@ async def test_the_only_enabled_character_writes_of_nameless_messages(
 
 
 @pytest.mark.parametrize("silent", [{"enabled": False}, {"auto_write_turns": None}])
-async def test_who_is_not_to_write_does_not(
+async def test_a_disabled_diary_gets_no_generated_entry(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, silent: dict[str, Any]
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
@@ -429,7 +429,7 @@ async def test_changes_during_a_rewrite_are_in_the_new_entry(
     assert await contents(api) == ["I asked twice."]
 
 
-async def test_an_entry_written_anew_knows_of_none_that_came_later(
+async def test_a_rewritten_entry_is_not_shown_later_entries(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, auto_write_turns=1)
@@ -443,7 +443,7 @@ async def test_an_entry_written_anew_knows_of_none_that_came_later(
 
 
 @pytest.mark.parametrize("answer", ["NONE", None])
-async def test_an_entry_about_nothing_is_told_nowhere(
+async def test_an_empty_entry_is_not_returned_anywhere(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock, answer: str | None
 ) -> None:
     entry_id = await written(api, dispatcher, model, clock)
@@ -535,7 +535,7 @@ async def test_an_entry_has_the_date_of_its_last_remaining_message(
     assert "## 03/02 — memo entry" in await prompt(api)
 
 
-async def test_an_edited_entry_stays_whatever_its_messages_become(
+async def test_an_edited_entry_survives_changes_of_its_messages(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     entry_id = await written(api, dispatcher, model, clock)
@@ -610,7 +610,7 @@ async def test_an_edit_makes_an_entry_due_again_that_failed_for_good(
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 1}
 
 
-async def test_the_longest_persona_keeps_a_small_model_from_nothing(
+async def test_a_small_model_works_with_the_longest_persona(
     api: httpx.AsyncClient, database: Database, model: ScriptedModel, clock: SteppedClock, nothing_due: None
 ) -> None:
     persona = ("Kai keeps the lighthouse, collects lost letters and speaks gruffly. " * 2_000)[:100_000]
@@ -781,7 +781,7 @@ async def test_turns_that_are_deleted_do_not_count(
 
 @pytest.mark.parametrize("change", [{"kind": "thought"}, {"role": "narrator"}, {"role": "user"}])
 @pytest.mark.parametrize("every_turns", [2, 3])  # the changed reply is the last one of a period, or in the open one
-async def test_what_is_no_reply_any_more_completes_no_turn(
+async def test_a_message_that_stops_being_a_reply_ends_no_turn(
     api: httpx.AsyncClient,
     dispatcher: Dispatcher,
     model: ScriptedModel,

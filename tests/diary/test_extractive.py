@@ -23,7 +23,7 @@ sentences = st.sampled_from(
 entries = st.lists(st.tuples(st.sampled_from(["04/01", "04/02", "12/31"]), sentences), min_size=1, max_size=12)
 
 
-def test_the_characters_own_sentences_stand_under_their_days() -> None:
+def test_quotes_of_the_character_have_their_dates() -> None:
     text = fold_quotes("", [BIRTHDAY, NOVEL, SMALL], most_lines=24, count_tokens=count_tokens)
     lines = text.split("\n")
     assert {line.partition(": ")[0] for line in lines} == {"04/01", "04/02"}
@@ -31,7 +31,7 @@ def test_the_characters_own_sentences_stand_under_their_days() -> None:
         assert line.partition("“")[2].rstrip("”….") in BIRTHDAY[1] + NOVEL[1]
 
 
-def test_what_was_quoted_before_is_kept_while_there_is_room() -> None:
+def test_earlier_quotes_are_kept_while_there_is_room() -> None:
     former = "03/30: “Ilse lied to me about the letter from Port Ellery.”\nIlse and I made up."
     text = fold_quotes(former, [SMALL], most_lines=24, count_tokens=count_tokens)
     assert text.startswith(former)

@@ -297,7 +297,7 @@ async def test_a_backlog_from_disabled_diaries_is_folded_in_parts(
     assert await due_rows(database, tenant) == []
 
 
-async def test_what_was_folded_is_shown_while_diaries_are_on(
+async def test_a_fold_is_shown_only_while_diaries_are_on(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await keep_diary(api, lines=12)

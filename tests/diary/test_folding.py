@@ -18,7 +18,7 @@ def _text(folded_lines: int, entries: list[tuple[int, int]]) -> str:
 
 
 @given(st.integers(0, 30), diaries)
-def test_lines_are_counted_as_they_stand_in_the_prompt(folded_lines: int, entries: list[tuple[int, int]]) -> None:
+def test_lines_are_counted_as_in_the_prompt(folded_lines: int, entries: list[tuple[int, int]]) -> None:
     text = _text(folded_lines, entries)
     assert lines_of(folded_lines, [lines for _, lines in entries]) == (len(text.split("\n")) if text else 0)
 
@@ -74,7 +74,7 @@ def test_the_oldest_lines_become_one_paragraph() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.text(max_size=3)), max_size=4))
-def test_a_step_says_the_same_only_if_every_entry_does(members: list[tuple[int, str]]) -> None:
+def test_the_hash_of_a_step_depends_on_every_entry(members: list[tuple[int, str]]) -> None:
     says = step_hash(members)
     assert says == step_hash(iter(members))
     for at, (number, content) in enumerate(members):

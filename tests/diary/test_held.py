@@ -170,7 +170,7 @@ async def test_a_reply_that_is_made_again_knows_no_later_entry(api: httpx.AsyncC
     assert await prompts(api) == ("", recent_of(1, 2))
 
 
-async def test_what_was_recent_before_a_message_is_recent_again(api: httpx.AsyncClient) -> None:
+async def test_a_context_before_a_message_has_its_recent_entries(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await append(api, talk(1, 2))
     await save(api, letters(1))
@@ -346,7 +346,7 @@ def sources(segment: Json | None) -> Sequence[str]:
     return segment["sources"] if segment else ()
 
 
-def test_what_has_no_room_at_the_cut_is_not_recent_later() -> None:
+def test_an_entry_without_room_at_the_cut_is_not_recent_later() -> None:
     kept = hold(2, "One line.", 3, [entry(4), entry(6), entry(7)], 6)
     assert kept == Held(2, 3, 5, [6, 7])
     assert hold(2, "One line.", 3, [entry(4), entry(6)], 9) == Held(2, 3, 3, [4, 6])

@@ -28,7 +28,7 @@ async def hold_a_fold(api: httpx.AsyncClient, dispatcher: Dispatcher, model: Scr
     return held
 
 
-async def test_an_undone_edit_brings_the_same_diary_back(
+async def test_an_undone_edit_restores_the_same_diary(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     held = await hold_a_fold(api, dispatcher, model, clock)

@@ -88,7 +88,7 @@ async def test_a_diary_passes_on_only_to_a_single_character(api: httpx.AsyncClie
     assert "Whose is it?" not in await prompt(api, character="Mira")
 
 
-async def test_what_no_prompt_can_hold_is_not_said_to_be_in_one(api: httpx.AsyncClient) -> None:
+async def test_entries_of_a_removed_character_are_not_in_the_prompt(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await write(api)
     await put(api, characters=[MIRA], status=200)
@@ -99,7 +99,7 @@ async def test_what_no_prompt_can_hold_is_not_said_to_be_in_one(api: httpx.Async
     ok(await api.get("/v1/chats/c/context", params={"character": "Kai"}), 200)
 
 
-async def test_a_checkpoint_has_the_diary_under_the_name_of_then(api: httpx.AsyncClient) -> None:
+async def test_a_restore_returns_the_diary_without_its_later_name(api: httpx.AsyncClient) -> None:
     await keep_nameless(api)
     await write(api, "Before the name.")
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "nameless"}), 201)
@@ -109,7 +109,7 @@ async def test_a_checkpoint_has_the_diary_under_the_name_of_then(api: httpx.Asyn
     assert "Before the name." in await prompt(api)
 
 
-async def test_a_chat_that_names_nobody_has_so_many_diaries_at_most(api: httpx.AsyncClient) -> None:
+async def test_a_chat_without_characters_has_at_most_32_diaries(api: httpx.AsyncClient) -> None:
     await keep_nameless(api)
     for n in range(32):
         await save(api, character=f"Somebody {n}")

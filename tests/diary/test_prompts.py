@@ -51,7 +51,7 @@ def write(*said: Utterance, entries: tuple[DatedEntry, ...] = ENTRIES, user_name
 # --- folding ---
 
 
-def test_the_character_is_told_who_it_is_and_what_it_wrote() -> None:
+def test_the_prompt_has_the_persona_and_former_entries() -> None:
     user = fold("Long ago.", *ENTRIES)
     assert user.startswith('You are "Jonas".\nYou talk with the user. ')
     assert "\nWrite in the language of the entries.\n" in user
@@ -130,7 +130,7 @@ def test_a_long_persona_and_former_text_leave_room_for_entries(budget: int) -> N
     assert str(quoted_in(user, "former")).startswith(f"['{LAMP}")
 
 
-def test_what_has_room_is_told_whole() -> None:
+def test_texts_that_fit_are_not_shortened() -> None:
     user = write(*SAID, entries=(DatedEntry("04/01", LAMP * 40),))
     assert quoted_in(user, "persona") == [PERSONA]
     assert quoted_in(user, "entries") == [{"date": "04/01", "entry": LAMP * 40}]
@@ -162,7 +162,7 @@ def test_an_entry_is_one_paragraph_without_its_wrapping(answer: str) -> None:
         "記憶に残る出来事はありません。",
     ],
 )
-def test_a_day_on_which_nothing_mattered_has_no_entry(answer: str) -> None:
+def test_an_answer_of_nothing_gives_no_entry(answer: str) -> None:
     assert parse_diary_entry(answer) is None
     with pytest.raises(UnusableAnswer, match="empty"):
         parse_diary(answer)
@@ -198,7 +198,7 @@ def test_a_day_on_which_nothing_mattered_has_no_entry(answer: str) -> None:
         "Я не могу забыть этот вечер. Мира смеялась.",
     ],
 )
-def test_what_a_character_says_is_no_refusal(text: str) -> None:
+def test_a_characters_words_are_not_taken_for_a_refusal(text: str) -> None:
     assert parse_diary_entry(text) == parse_diary(text) == text
 
 

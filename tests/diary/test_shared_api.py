@@ -31,7 +31,9 @@ async def test_an_entry_is_shown_in_the_other_chats(api: httpx.AsyncClient) -> N
     assert await entries_of(api, "d") == []
 
 
-async def test_an_entry_goes_nowhere_else(app: FastAPI, api: httpx.AsyncClient, database: Database) -> None:
+async def test_an_entry_is_not_shared_with_other_owners(
+    app: FastAPI, api: httpx.AsyncClient, database: Database
+) -> None:
     await begin(api)
     await save_in(api, "c", LAMP)
     await begin(api, "same")

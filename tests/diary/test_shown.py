@@ -93,8 +93,8 @@ class Walk:
         versions = await self._database_rows(
             "SELECT * FROM narrative_versions WHERE chat_key = $1 AND line_id = $2 AND layer = 'diary'"
         )
-        true = [row for row in told if row["deleted_at"] is None and self._is_true(row)]
-        valid = _list_true(true, versions) if self._enabled else {}
+        true = [row for row in told if row["deleted_at"] is None and self._is_valid(row)]
+        valid = _list_valid(true, versions) if self._enabled else {}
         anchor_seq, held = await self._read_held()
         is_begun = any(row["at_seq"] for row in told)
         former = self._held[1] if is_begun and anchor_seq == self._held[0] else {}
@@ -137,7 +137,7 @@ class Walk:
         assert diary["anchor_seq"] == row["anchor_seq"]
         return row["anchor_seq"], diary["characters"]["Kai"]["held"]
 
-    def _is_true(self, row: asyncpg.Record) -> bool:
+    def _is_valid(self, row: asyncpg.Record) -> bool:
         clean = self._enabled and row["source_hash"] == row["current_hash"]
         return not row["hidden"] and (row["origin"] != "model" or clean)
 
@@ -201,7 +201,7 @@ def _word(row: asyncpg.Record) -> str:
     return word_entry(row["content"], f"{row['dated_at']:%m/%d}")
 
 
-def _list_true(true: Sequence[asyncpg.Record], versions: Sequence[asyncpg.Record]) -> dict[int, str]:
+def _list_valid(true: Sequence[asyncpg.Record], versions: Sequence[asyncpg.Record]) -> dict[int, str]:
     """Return the texts of the versions of which every step back to the first says what it was made from."""
     by_number = {row["version"]: row for row in versions}
     number = next((row["version"] for row in versions if row["current"]), None)

@@ -14,7 +14,7 @@ entries = st.lists(contents.map(lambda content: word_entry(content, "04/01")), m
 folded_texts = st.lists(letters.map(str.strip), max_size=6).map("\n".join)
 
 
-def test_an_entry_stands_under_its_date() -> None:
+def test_an_entry_has_its_date_as_its_heading() -> None:
     assert word_entry("He remembered my birthday.", "04/01") == "## 04/01 — memo entry\nHe remembered my birthday."
 
 
@@ -26,7 +26,7 @@ def test_the_date_is_that_of_the_chats_time_zone(zone: str, date: str) -> None:
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r", "\u2028", "\x0b"])
-def test_a_line_is_a_line_however_it_ends(ending: str) -> None:
+def test_every_line_ending_ends_a_line(ending: str) -> None:
     entry = word_entry(f"\n one{ending}two \n", "04/01")
     assert entry == "## 04/01 — memo entry\none\ntwo"
     assert count_lines(entry) == 3

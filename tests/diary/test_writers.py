@@ -23,7 +23,7 @@ KAI, MIRA, OFF = {"name": "Kai"}, {"name": "Mira", "disabled": False}, {"name": 
         ([], [], []),
     ],
 )
-def test_those_who_spoke_and_are_not_disabled_write(
+def test_enabled_characters_that_spoke_write_an_entry(
     characters: list[dict[str, object]], speakers: list[str | None], writers: list[str]
 ) -> None:
     assert choose_writers(characters, speakers) == writers

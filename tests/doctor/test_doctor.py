@@ -85,7 +85,7 @@ async def test_nothing_is_wrong_with_a_whole_service(
     assert len(model.requests) == 1
 
 
-async def test_no_model_and_no_redis_are_statements(fresh_database_url: str) -> None:
+async def test_a_missing_model_or_redis_is_only_a_note(fresh_database_url: str) -> None:
     found = await findings(fresh_database_url)
     assert {check: found[check].state for check in ("keys", "redis", "embeddings", "model")} == {
         "keys": "note",
@@ -297,7 +297,7 @@ async def test_a_model_that_refuses_is_explained(
     assert do in found["model"].advice
 
 
-async def test_a_model_that_hangs_or_is_away(fresh_database_url: str, model: ScriptedModel) -> None:
+async def test_a_model_that_hangs_or_is_unreachable_is_a_fault(fresh_database_url: str, model: ScriptedModel) -> None:
     gate = model.hold()
     hanging = await findings(fresh_database_url, llm_base_url=model.base_url, llm_model="scripted", llm_timeout_s=0.3)
     gate.release()

@@ -65,7 +65,7 @@ async def test_vectors_are_in_the_order_of_their_texts(server: ScriptedEmbedding
     assert (await client.embed(TEXTS[:2])).vectors == [[1.0, 0.0], [0.0, 1.0]]
 
 
-async def test_a_text_without_direction_has_a_zero_vector(server: ScriptedEmbeddings, client: EmbeddingClient) -> None:
+async def test_a_zero_vector_is_not_normalised(server: ScriptedEmbeddings, client: EmbeddingClient) -> None:
     server.script(embeds([[0, 0], [5, 0]]))
     assert (await client.embed(TEXTS[:2])).vectors == [[0.0, 0.0], [1.0, 0.0]]
 
@@ -111,7 +111,9 @@ async def test_a_text_that_is_too_long_is_shortened(server: ScriptedEmbeddings, 
     assert [round(vector[1] / vector[0]) for vector in made.vectors] == [400, 1]
 
 
-async def test_what_is_always_refused_ends_soon(server: ScriptedEmbeddings, client: EmbeddingClient) -> None:
+async def test_a_permanent_refusal_ends_after_a_few_requests(
+    server: ScriptedEmbeddings, client: EmbeddingClient
+) -> None:
     server.otherwise = refuses(400)
     error = await error_of(client, ["a" * 2_000] * 4)
     assert (error.reason, error.transient) == ("the model server refuses the request (400)", False)

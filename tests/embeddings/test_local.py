@@ -123,7 +123,7 @@ async def test_the_event_loop_goes_on_meanwhile(local: TextEmbedder) -> None:
     assert len((await computing).vectors) == 4
 
 
-async def test_it_is_recorded_like_any_other(
+async def test_the_local_model_is_recorded_like_any_other(
     local: TextEmbedder, fresh_database: Database, clock: SteppedClock
 ) -> None:
     await check_at_start(fresh_database, local, clock)

@@ -35,7 +35,7 @@ async def test_the_first_model_is_recorded(
     assert len(server.calls) == asked, "all that was asked is known"
 
 
-async def test_what_a_former_version_did_not_measure_is_measured(
+async def test_a_missing_similarity_of_a_recorded_model_is_measured(
     fresh_database: Database, client: EmbeddingClient, clock: SteppedClock
 ) -> None:
     recorded = await get_current(fresh_database, client, clock)

@@ -124,7 +124,7 @@ TAKEN_BACK: dict[str, tuple[Act, Act]] = {
 
 @pytest.mark.parametrize("scope", ["chat", "character", "user", "global"])
 @pytest.mark.parametrize("way", TAKEN_BACK)
-async def test_it_is_taken_back_and_returns(api: httpx.AsyncClient, scope: str, way: str) -> None:
+async def test_a_fact_leaves_and_returns_with_its_reply(api: httpx.AsyncClient, scope: str, way: str) -> None:
     take_back, bring_back = TAKEN_BACK[way]
     await learn_wide(api, scope=scope)
     await begin(api, "d")
@@ -184,7 +184,7 @@ async def test_a_retried_call_is_one_fact(api: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("scope", ["chat", "user"])
-async def test_learnt_before_a_checkpoint_it_survives(api: httpx.AsyncClient, scope: str) -> None:
+async def test_a_fact_before_a_checkpoint_survives_its_restore(api: httpx.AsyncClient, scope: str) -> None:
     await learn_wide(api, scope=scope)
     await append(api, talk(1, 2))
     await note(api, "lamp", "green")
@@ -196,7 +196,7 @@ async def test_learnt_before_a_checkpoint_it_survives(api: httpx.AsyncClient, sc
 
 
 @pytest.mark.parametrize("scope", ["chat", "user"])
-async def test_learnt_after_a_checkpoint_it_is_gone(api: httpx.AsyncClient, scope: str) -> None:
+async def test_a_fact_after_a_checkpoint_is_undone_by_its_restore(api: httpx.AsyncClient, scope: str) -> None:
     await learn_wide(api, scope=scope)
     await begin(api, "d")
     await append(api, talk(1, 2))
@@ -219,7 +219,7 @@ async def test_learnt_after_a_checkpoint_it_is_gone(api: httpx.AsyncClient, scop
 
 
 @pytest.mark.parametrize("scope", ["chat", "user"])
-async def test_a_cut_off_takes_back_what_it_taught(api: httpx.AsyncClient, scope: str) -> None:
+async def test_a_truncation_undoes_the_facts_of_its_messages(api: httpx.AsyncClient, scope: str) -> None:
     await learn_wide(api, scope=scope)
     await append(api, talk(1, 2))
     await note(api, "lamp", "green")
@@ -230,7 +230,7 @@ async def test_a_cut_off_takes_back_what_it_taught(api: httpx.AsyncClient, scope
     assert [one["value"] for one in await history(api, "lamp")] == ["green"]
 
 
-async def test_forks_before_and_after(api: httpx.AsyncClient) -> None:
+async def test_a_fork_has_only_the_facts_before_it(api: httpx.AsyncClient) -> None:
     await begin(api)
     await append(api, talk(1, 4))
     await note(api, "lamp", "green")
@@ -243,7 +243,7 @@ async def test_forks_before_and_after(api: httpx.AsyncClient) -> None:
     assert await shown(api, chat_id="after") == ["lamp: green"]
 
 
-async def test_taught_by_two_chats_one_of_which_is_erased(api: httpx.AsyncClient) -> None:
+async def test_a_fact_of_two_chats_stays_until_both_are_erased(api: httpx.AsyncClient) -> None:
     await learn_wide(api)
     await learn_wide(api, "d")
     for chat_id in ("c", "d"):
@@ -305,7 +305,7 @@ async def test_a_tool_writes_after_another_chat_of_the_user(
     assert await held(api, under=USER) == holds
 
 
-async def test_a_reimport_carries_what_was_noted(api: httpx.AsyncClient) -> None:
+async def test_facts_follow_their_messages_in_a_reimport(api: httpx.AsyncClient) -> None:
     await learn_wide(api)
     messages = talk(1, 4)
     await append(api, messages)
@@ -319,7 +319,7 @@ async def test_a_reimport_carries_what_was_noted(api: httpx.AsyncClient) -> None
     assert await held(api) == {}
 
 
-async def test_a_context_before_a_reply_does_not_know_it(api: httpx.AsyncClient) -> None:
+async def test_a_context_before_a_reply_omits_the_replys_fact(api: httpx.AsyncClient) -> None:
     await begin(api)
     await append(api, talk(1, 2))
     await note(api, "lamp", "green")
@@ -361,7 +361,7 @@ async def test_a_person_decides_over_a_tool(api: httpx.AsyncClient, clock: Stepp
     assert await held(api) == GREEN
 
 
-async def test_a_value_set_again_holds_from_then_on(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_a_value_set_again_wins_over_an_earlier_tool_value(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     await set_fact(api, "lamp", "green")
     await append(api, talk(1, 2))

@@ -55,7 +55,7 @@ async def test_the_same_value_again_changes_nothing(api: httpx.AsyncClient, cloc
     assert await set_fact(api, "lamp", "green", status=200) == first
 
 
-async def test_the_nearest_scope_holds(api: httpx.AsyncClient) -> None:
+async def test_the_nearest_scope_wins(api: httpx.AsyncClient) -> None:
     await begin(api)
     places = ["/v1", USER, KAI_OF_MIRA, CHAT]
     for place in places:

@@ -40,5 +40,5 @@ def choose_slowly(known: Sequence[Known], character: str | None) -> dict[str, Kn
 
 
 @given(statements(), st.sampled_from(CHARACTERS))
-def test_the_nearest_and_newest_statement_holds(known: list[Known], character: str | None) -> None:
+def test_the_nearest_and_newest_statement_wins(known: list[Known], character: str | None) -> None:
     assert choose_nearest(known, character) == choose_slowly(known, character)

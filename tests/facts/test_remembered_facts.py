@@ -24,7 +24,7 @@ def test_equal_facts_are_rendered_once() -> None:
     assert show().segments[0].items[0].text == "- home: Lisbon"
 
 
-def test_other_facts_are_rendered_for_themselves() -> None:
+def test_changed_facts_are_rendered_again() -> None:
     assert show(queried=QUERIED.replace("Lisbon", "Madrid")).segments[0].items[0].text == "- home: Madrid"
 
 

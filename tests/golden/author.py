@@ -135,7 +135,7 @@ class Author:
         for scene in self._scenes:
             if scene["title"] in new:
                 told.append((scene, _outcomes_of(new[scene["title"]])))
-            elif kept := self._find_told(scene, former):
+            elif kept := self._find_in_recap(scene, former):
                 told.append((scene, kept))
         threads: dict[str, str] = {}
         state: dict[str, str] = {}
@@ -158,7 +158,7 @@ class Author:
         ]
         return "\n".join(map(json.dumps, learnt)) or "NONE"
 
-    def _find_told(self, scene: Json, former: str) -> list[str]:
+    def _find_in_recap(self, scene: Json, former: str) -> list[str]:
         """What a former recap says of a scene: its line, or its outcomes."""
         if scene["kept"] in former:
             return [scene["kept"]]

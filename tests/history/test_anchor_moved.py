@@ -15,7 +15,7 @@ from app.kit.db import DbSession
 from app.layers.layer import Layer
 from app.registry import registered
 from tests.background import settle_rounds
-from tests.scenes.story import hidden, set_break, telling
+from tests.scenes.story import hidden, set_break, story_model
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, get, put, talk
 
@@ -49,7 +49,7 @@ def layers(moves: Moves) -> Iterator[tuple[Layer, ...]]:
 async def test_a_skip_past_hidden_messages_has_no_reason(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, moves: Moves
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     history = {"keep_messages": 4, "grow_messages": 2, "max_messages": 10, "edges": "every_message"}
     await put(api, settings={"preset": "scenes", "history": history, "scenes": {"detect": False, "auto_hide": 0}})
     await append(api, talk(1, 20))

@@ -67,7 +67,7 @@ def test_a_full_history_is_cut_or_waits(
     assert decide_full(history(messages, edges), covered_seq) == decision
 
 
-def test_where_no_layer_adds_edges_the_next_append_decides() -> None:
+def test_without_layer_edges_the_next_append_decides() -> None:
     assert decide_full(history(8, [1, 7], rules=FIXED_EDGES), None) == AwaitAppend()
     assert decide_full(history(8, [1, 5], rules=FIXED_EDGES), 0) == AwaitCoverage(5)
 
@@ -150,7 +150,7 @@ def test_a_cursor_is_read_as_it_was_stored(recheck_messages: int | None, session
         (6, 0, None, Cut(3, "session", 4)),
     ],
 )
-def test_where_a_session_ends_the_history_is_cut_or_waits(
+def test_the_end_of_a_session_cuts_the_history_or_waits(
     messages: int, uncounted: int, covered_seq: int | None, decision: object
 ) -> None:
     assert decide_session(history(messages, [1, 3, 5, 7], uncounted=uncounted), covered_seq) == decision

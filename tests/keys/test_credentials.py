@@ -19,7 +19,7 @@ def test_no_two_keys_are_alike() -> None:
     assert len({new_key_id() for _ in range(100)}) == 100
 
 
-def test_a_key_tells_its_id() -> None:
+def test_the_id_is_read_from_a_key() -> None:
     assert key_id_in(new_key_text("3f9c2a7be014")) == "3f9c2a7be014"
 
 

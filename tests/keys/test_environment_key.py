@@ -34,7 +34,7 @@ def another_process(fresh_database: Database, clock: SteppedClock) -> FastAPI:
 
 
 @pytest.mark.parametrize("admin_key", [FIRST, SECOND, "~" * 32, "eyJhbGciOiJIUzI1NiJ9.e30.signature"])
-async def test_it_may_do_everything_in_the_default_tenant(
+async def test_the_key_has_all_scopes_in_the_default_tenant(
     fresh_database: Database, client: httpx.AsyncClient, admin_key: str
 ) -> None:
     await start_with(fresh_database, admin_key)
@@ -44,7 +44,9 @@ async def test_it_may_do_everything_in_the_default_tenant(
     assert [(key["scopes"], key["from_environment"]) for key in listed] == [(EVERYTHING, True)]
 
 
-async def test_it_is_a_key_so_every_request_needs_one(fresh_database: Database, client: httpx.AsyncClient) -> None:
+async def test_with_an_environment_key_every_request_needs_a_key(
+    fresh_database: Database, client: httpx.AsyncClient
+) -> None:
     async with fresh_database.unit_of_work() as db_session:
         assert not await has_keys(db_session)
     await start_with(fresh_database, FIRST)
@@ -53,7 +55,7 @@ async def test_it_is_a_key_so_every_request_needs_one(fresh_database: Database, 
     assert (await client.get("/me")).status_code == 401
 
 
-async def test_every_start_may_register_it_also_two_at_once(
+async def test_concurrent_starts_register_the_key_once(
     fresh_database: Database, service: FastAPI, client: httpx.AsyncClient
 ) -> None:
     await asyncio.gather(*[start_with(fresh_database, FIRST) for _ in range(4)])
@@ -65,7 +67,7 @@ async def test_every_start_may_register_it_also_two_at_once(
 
 
 @pytest.mark.parametrize(("former", "current"), [(FIRST, SECOND), (SECOND, FIRST), (FIRST, FIRST + "!")])
-async def test_another_one_takes_its_place(
+async def test_another_environment_key_replaces_the_former_one(
     fresh_database: Database, another_process: FastAPI, former: str, current: str
 ) -> None:
     await start_with(fresh_database, former)
@@ -74,7 +76,7 @@ async def test_another_one_takes_its_place(
     assert not await works(another_process, former)
 
 
-async def test_tokens_of_the_former_one_end_with_it(
+async def test_tokens_of_the_former_key_end_with_it(
     fresh_database: Database, service: FastAPI, client: httpx.AsyncClient
 ) -> None:
     await start_with(fresh_database, FIRST)
@@ -86,7 +88,7 @@ async def test_tokens_of_the_former_one_end_with_it(
     assert not await works(service, token)
 
 
-async def test_the_former_one_may_come_back(fresh_database: Database, another_process: FastAPI) -> None:
+async def test_the_former_key_can_be_set_again(fresh_database: Database, another_process: FastAPI) -> None:
     for admin_key in (FIRST, SECOND, FIRST):
         await start_with(fresh_database, admin_key)
     assert await works(another_process, FIRST)
@@ -108,7 +110,7 @@ async def test_a_key_that_is_there_already_becomes_the_admins(
     assert (me["tenant"], me["scopes"]) == ("default", sorted(EVERYTHING))
 
 
-async def test_once_revoked_it_stays_so_until_it_is_changed(
+async def test_a_revoked_key_stays_revoked_until_it_is_changed(
     fresh_database: Database,
     client: httpx.AsyncClient,
     another_process: FastAPI,

@@ -22,14 +22,14 @@ def test_a_clock_that_is_set_back_makes_nothing_last_longer() -> None:
     assert cache.get("a", seconds(-1)) is None
 
 
-def test_the_oldest_makes_room() -> None:
+def test_the_oldest_entry_is_dropped_from_a_full_cache() -> None:
     cache = ExpiringCache[str](ttl_s=5, max_entries=2)
     for name in ("a", "b", "a", "c"):
         cache.put(name, name, NOON)
     assert [cache.get(name, NOON) for name in ("a", "b", "c")] == ["a", None, "c"]
 
 
-def test_it_can_forget() -> None:
+def test_the_cache_can_be_cleared() -> None:
     cache = ExpiringCache[str](ttl_s=5, max_entries=2)
     cache.put("a", "one", NOON)
     cache.clear()

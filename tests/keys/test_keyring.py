@@ -65,7 +65,7 @@ async def revoke(database: Database, key_id: str) -> None:
         await revoke_key(db_session, key_id, NOON)
 
 
-async def test_a_key_tells_its_tenant_and_scopes(counting: CountingDatabase, keyring: DatabaseKeyring) -> None:
+async def test_a_key_identifies_its_tenant_and_scopes(counting: CountingDatabase, keyring: DatabaseKeyring) -> None:
     key = await made_key(counting, "read", tenant="a")
     caller = await keyring.identify(request_with(authorization=f"Bearer {key.text}"))
     assert (caller.tenant, caller.scopes, caller.key_id) == ("a", frozenset({"read"}), key.key_id)
@@ -82,7 +82,7 @@ async def test_the_scheme_may_be_written_in_any_case(
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "{}", "Basic {}", "Bearer x{}", "Bearer {}0", "Bearer ü"])
-async def test_nothing_but_the_whole_key_will_do(
+async def test_only_the_exact_key_is_accepted(
     counting: CountingDatabase, keyring: DatabaseKeyring, header: str
 ) -> None:
     key = await made_key(counting)
@@ -98,9 +98,7 @@ async def test_the_id_of_a_key_with_another_secret_is_not_enough(
         await keyring.identify(request_with(authorization=f"Bearer mb_{key.key_id}_{'0' * 64}"))
 
 
-async def test_what_is_kept_of_a_key_does_not_open_the_service(
-    counting: CountingDatabase, keyring: DatabaseKeyring
-) -> None:
+async def test_the_stored_hash_of_a_key_is_not_accepted(counting: CountingDatabase, keyring: DatabaseKeyring) -> None:
     key = await made_key(counting)
     async with counting.raw() as connection:
         kept = await connection.fetchrow("SELECT * FROM keys WHERE key_id = $1", key.key_id)
@@ -187,7 +185,7 @@ async def test_another_processs_first_key_is_noticed_within_a_second(
         await open_keyring.identify(request_with())
 
 
-async def test_that_a_key_exists_is_never_asked_again(
+async def test_the_existence_of_a_key_is_queried_only_once(
     empty: CountingDatabase, open_keyring: DatabaseKeyring, clock: SteppedClock
 ) -> None:
     await made_key(empty)
@@ -198,7 +196,7 @@ async def test_that_a_key_exists_is_never_asked_again(
     assert empty.asked == 1
 
 
-async def test_revoking_the_last_key_opens_nothing(empty: CountingDatabase, clock: SteppedClock) -> None:
+async def test_a_key_is_required_after_the_last_one_is_revoked(empty: CountingDatabase, clock: SteppedClock) -> None:
     key = await made_key(empty)
     await revoke(empty, key.key_id)
     started_later = DatabaseKeyring(empty, clock=clock)
@@ -241,7 +239,7 @@ async def test_the_absence_of_keys_is_not_cached_during_a_first_key(
         await open_keyring.identify(request_with())
 
 
-async def test_without_a_database_nobody_is_let_in_or_turned_away(clock: SteppedClock) -> None:
+async def test_without_a_database_every_request_is_unavailable(clock: SteppedClock) -> None:
     away = Database("postgresql+asyncpg://nobody@127.0.0.1:1/none", pool_size=2)
     keyring = DatabaseKeyring(away, clock=clock)
     for headers in ({}, {"authorization": f"Bearer mb_3f9c2a7be014_{'0' * 64}"}):

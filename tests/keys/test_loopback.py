@@ -9,7 +9,7 @@ HERE = (b"host", b"localhost:8000")
     "host",
     ["localhost", "LOCALHOST:8000", "127.0.0.1", "127.0.0.1:8000", "[::1]", "[::1]:8000"],
 )
-def test_a_loopback_host_is_from_here(host: str) -> None:
+def test_a_loopback_host_is_local(host: str) -> None:
     assert sign_of_a_stranger([(b"host", host.encode())], "127.0.0.1") is None
 
 
@@ -28,15 +28,15 @@ def test_a_loopback_host_is_from_here(host: str) -> None:
         "",
     ],
 )
-def test_another_host_is_a_name_that_was_rebound(host: str) -> None:
+def test_a_host_other_than_loopback_is_not_local(host: str) -> None:
     assert "Host" in str(sign_of_a_stranger([(b"host", host.encode())], "127.0.0.1"))
 
 
-def test_a_second_host_must_be_from_here_too() -> None:
+def test_a_second_host_header_must_be_local_too() -> None:
     assert sign_of_a_stranger([HERE, (b"host", b"evil.example")], "127.0.0.1")
 
 
-def test_without_a_host_nobody_knows() -> None:
+def test_a_request_without_a_host_is_not_local() -> None:
     assert sign_of_a_stranger([], "127.0.0.1")
 
 
@@ -111,7 +111,7 @@ def test_a_remote_client_with_a_forged_host_is_not_local(peer: str | None) -> No
         "x-vercel-forwarded-for",
     ],
 )
-def test_a_proxy_betrays_itself(header: str) -> None:
+def test_a_proxy_header_marks_a_request_as_forwarded(header: str) -> None:
     sign = sign_of_a_stranger([HERE, (header.encode(), b"127.0.0.1")], "127.0.0.1")
     assert sign == f"was forwarded (its header {header})"
 
@@ -147,11 +147,11 @@ def test_a_page_from_here_may_call(origin: str) -> None:
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "http://localhost.evil.example", "null", "", "file://"])
-def test_a_page_from_elsewhere_may_not(origin: str) -> None:
+def test_a_page_of_another_origin_may_not_call(origin: str) -> None:
     assert "Origin" in str(sign_of_a_stranger([HERE, (b"origin", origin.encode())], "127.0.0.1"))
 
 
-def test_a_page_that_the_operator_trusts_may() -> None:
+def test_a_page_of_a_trusted_origin_may_call() -> None:
     headers = [HERE, (b"origin", b"https://chat.example")]
     assert sign_of_a_stranger(headers, "127.0.0.1", {"https://chat.example"}) is None
     assert sign_of_a_stranger(headers, "127.0.0.1", {"https://chat.example.com"})

@@ -74,7 +74,7 @@ async def test_every_request_counts(connect: Connect, token: str) -> None:
     assert await statuses(browser, 1) == [429]
 
 
-async def test_a_new_token_brings_no_new_requests(connect: Connect, token: str, api: httpx.AsyncClient) -> None:
+async def test_a_new_token_does_not_reset_the_limit(connect: Connect, token: str, api: httpx.AsyncClient) -> None:
     browser = await connect(token)
     await statuses(browser, BURST)
     browser.headers["Authorization"] = f"Bearer {await token_of(api)}"

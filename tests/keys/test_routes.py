@@ -20,7 +20,7 @@ async def admin(fresh_database: Database, client: httpx.AsyncClient) -> httpx.As
     return client
 
 
-async def test_a_key_is_made_and_shown_this_once(admin: httpx.AsyncClient) -> None:
+async def test_a_key_is_shown_only_when_it_is_created(admin: httpx.AsyncClient) -> None:
     answer = await admin.post("/v1/keys", json={"tenant": "a", "scopes": ["write", "read"]})
     key = answer.json()
     assert answer.status_code == 201
@@ -95,7 +95,7 @@ async def test_a_key_that_never_was_is_a_404(keyed_client: httpx.AsyncClient) ->
 
 
 @pytest.mark.parametrize("key_id", ["x", "3F9C2A7BE014", "%00", "3f9c2a7be0145"])
-async def test_what_cannot_be_a_keys_id_is_a_422(keyed_client: httpx.AsyncClient, key_id: str) -> None:
+async def test_an_invalid_key_id_is_a_422(keyed_client: httpx.AsyncClient, key_id: str) -> None:
     assert (await keyed_client.delete(f"/v1/keys/{key_id}")).status_code == 422
 
 
@@ -125,7 +125,7 @@ async def test_a_malformed_key_is_a_422_that_names_the_field(
 
 
 @pytest.mark.parametrize("tenant", ["a", "a" * 100, "Team-1_x@host:8.9"])
-async def test_every_tenant_that_may_be_can_be(keyed_client: httpx.AsyncClient, tenant: str) -> None:
+async def test_every_valid_tenant_name_is_accepted(keyed_client: httpx.AsyncClient, tenant: str) -> None:
     assert (await keyed_client.post("/v1/keys", json=ADMIN | {"tenant": tenant})).status_code == 201
 
 
@@ -142,7 +142,7 @@ async def test_keys_are_for_admins_alone(
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
 
 
-async def test_a_scope_reaches_as_far_as_it_says(database: Database, keyed_client: httpx.AsyncClient) -> None:
+async def test_each_scope_permits_only_its_own_methods(database: Database, keyed_client: httpx.AsyncClient) -> None:
     for scope, expected in (("read", (200, 403)), ("write", (403, 200))):
         headers = bearer((await made_key(database, scope)).text)
         answers = await keyed_client.get("/me", headers=headers), await keyed_client.post("/me", headers=headers)

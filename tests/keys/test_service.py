@@ -21,7 +21,7 @@ from tests.keys.service import made_key
         ("a", [], "scopes"),
     ],
 )
-async def test_a_key_that_cannot_be_is_told_in_one_line(
+async def test_an_invalid_key_is_reported_in_one_line(
     database: Database, tenant: str, scopes: list[str], blamed: str
 ) -> None:
     async with database.unit_of_work() as db_session:
@@ -29,7 +29,7 @@ async def test_a_key_that_cannot_be_is_told_in_one_line(
             await create_key(db_session, tenant, scopes, NOON)
 
 
-async def test_scopes_stand_in_one_order_and_once(database: Database) -> None:
+async def test_scopes_are_ordered_and_distinct(database: Database) -> None:
     assert (await made_key(database, "admin", "read", "admin")).scopes == ["read", "admin"]
 
 

@@ -13,7 +13,7 @@ _steps = st.lists(st.sampled_from([0.0, 0.01, 0.4, 1.0, 7.0]), max_size=80)
 
 
 @given(_rates, _steps)
-def test_no_more_pass_than_burst_and_rate_allow(rate: Rate, steps: list[float]) -> None:
+def test_requests_never_exceed_the_burst_and_the_rate(rate: Rate, steps: list[float]) -> None:
     buckets, passed, now_s = LocalBuckets(max_entries=9), 0, NOW_S
     for step_s in steps:
         now_s += step_s
@@ -33,7 +33,7 @@ def test_a_request_passes_after_the_wait_it_was_given(rate: Rate, steps: list[fl
 
 
 @given(_rates, _steps)
-def test_those_who_keep_to_the_rate_are_never_refused(rate: Rate, steps: list[float]) -> None:
+def test_requests_within_the_rate_are_never_refused(rate: Rate, steps: list[float]) -> None:
     buckets, now_s = LocalBuckets(max_entries=9), NOW_S
     for step_s in steps:
         now_s += step_s + rate.interval_s
@@ -48,7 +48,7 @@ def test_names_have_buckets_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("step_s", [-3_600.0, 3_600.0])
-def test_a_clock_that_jumps_holds_up_for_an_interval_at_most(step_s: float) -> None:
+def test_a_clock_jump_delays_a_request_by_an_interval_at_most(step_s: float) -> None:
     buckets, rate = LocalBuckets(max_entries=9), Rate(2, 4)
     for _ in range(9):
         buckets.take("ann", rate, NOW_S)

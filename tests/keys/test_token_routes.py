@@ -99,7 +99,7 @@ async def test_a_malformed_token_is_a_422_that_names_the_field(
     assert answer.json()["errors"][0]["loc"][:2] == ["body", field]
 
 
-async def test_it_dies_with_its_key(database: Database, keyed_client: httpx.AsyncClient, made: CreatedKey) -> None:
+async def test_a_token_ends_with_its_key(database: Database, keyed_client: httpx.AsyncClient, made: CreatedKey) -> None:
     token = await make_token(keyed_client, made)
     assert (await keyed_client.get("/me", headers=bearer(token))).status_code == 200
     admin = await made_key(database)

@@ -15,7 +15,7 @@ def test_a_token_says_what_was_signed() -> None:
     assert read_token(sign_token(CLAIMS, SECRET), SECRET) == CLAIMS
 
 
-def test_whoever_calls_with_it_is_limited() -> None:
+def test_a_token_limits_its_caller() -> None:
     caller = CLAIMS.caller()
     assert (caller.tenant, caller.scopes, caller.user_id) == ("default", frozenset({"read"}), "mira")
 
@@ -25,7 +25,7 @@ def test_other_text_is_no_token(text: str) -> None:
     assert read_token(text, SECRET) is None
 
 
-def test_a_token_signed_by_somebody_else_is_none_of_ours() -> None:
+def test_a_token_with_a_foreign_signature_is_refused() -> None:
     assert read_token(sign_token(CLAIMS, b"t" * 32), SECRET) is None
 
 
@@ -46,6 +46,6 @@ def test_no_other_algorithm_counts(algorithm: str, key: bytes | None) -> None:
         {"key_id": ["a"]},
     ],
 )
-def test_the_right_signature_below_something_else_is_not_enough(changed: dict[str, Any]) -> None:
+def test_signed_claims_of_another_form_are_refused(changed: dict[str, Any]) -> None:
     text = jwt.encode(CLAIMS.model_dump() | changed, SECRET, "HS256")
     assert read_token(text, SECRET) is None

@@ -156,7 +156,7 @@ def _leaks(answer: httpx.Response, ids: Mapping[str, str]) -> set[str]:
     return {word for word in LEAKS | {f"fact:{ids['taught']}"} if word in answer.text}
 
 
-async def test_reads_show_what_the_key_says(stage: Stage) -> None:
+async def test_reads_show_only_the_scopes_that_the_key_permits(stage: Stage) -> None:
     wrong = []
     for name, read in READS.items():
         found = {word.format(**stage.ids) for word in read.found}
@@ -174,7 +174,7 @@ async def test_reads_show_what_the_key_says(stage: Stage) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_a_user_of_the_token_does_not_widen_it(app: FastAPI, stage: Stage) -> None:
+async def test_a_user_id_does_not_widen_a_token_of_a_chat(app: FastAPI, stage: Stage) -> None:
     async with client_of(app, await _token(stage.full, user_id="mira")) as both:
         assert not _leaks(await stage.read(both, READS["context"]), stage.ids)
     async with client_of(app, await _token(stage.full, user_id="mira", chat_id=None)) as of_user:
@@ -195,7 +195,7 @@ async def test_writes_stay_in_the_chat(stage: Stage) -> None:
         assert (key in of_user) == (scope == "user")
 
 
-async def test_wide_things_are_unknown_to_its_writes(stage: Stage) -> None:
+async def test_a_limited_token_cannot_change_wider_scopes(stage: Stage) -> None:
     memory = stage.ids["memoryuser"]
     for method, path, body in (
         ("DELETE", "facts/lantern_user", None),
@@ -212,7 +212,7 @@ async def test_wide_things_are_unknown_to_its_writes(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("given", [{"memories": {"learn_scope": "global"}}, {"diary": {"scope": "character"}}])
-async def test_it_widens_no_setting(app: FastAPI, api: httpx.AsyncClient, given: Json) -> None:
+async def test_a_limited_token_cannot_widen_a_scope_setting(app: FastAPI, api: httpx.AsyncClient, given: Json) -> None:
     await put(api)
     async with client_of(app, await _token(api)) as plain:
         refused = await plain.put("/v1/chats/c", json={"settings": given})
@@ -223,7 +223,7 @@ async def test_it_widens_no_setting(app: FastAPI, api: httpx.AsyncClient, given:
         await put(plain, settings=narrow, status=200)
 
 
-async def test_a_tag_is_for_one_kind_of_caller(stage: Stage) -> None:
+async def test_a_tag_is_valid_only_for_one_kind_of_caller(stage: Stage) -> None:
     path = "/v1/chats/c/context"
     tags = {who: (await getattr(stage, who).get(path)).headers["ETag"] for who in ("full", "flagged", "plain")}
     assert tags["full"] == tags["flagged"] != tags["plain"]
@@ -233,7 +233,7 @@ async def test_a_tag_is_for_one_kind_of_caller(stage: Stage) -> None:
             assert answer.status_code == (304 if other == tag else 200)
 
 
-async def test_recall_pauses_nothing_for_others(stage: Stage) -> None:
+async def test_recall_of_one_caller_pauses_nothing_for_others(stage: Stage) -> None:
     path = "/v1/chats/c/context?recall=auto&query=lamp"
     seen = []
     for first in (5, 7, None):

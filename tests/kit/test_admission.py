@@ -156,7 +156,7 @@ def test_tenants_are_served_in_turn() -> None:
     assert served == ["ann", "bob", "eve", "ann", "bob", "ann"]
 
 
-def test_reads_pass_writes_that_have_reached_a_limit() -> None:
+def test_reads_overtake_writes_that_wait_at_a_limit() -> None:
     admission = Admission(Room(4))
     holding = [_ask(admission, "ann", 1), _ask(admission, "ann", 2), _ask(admission, "ann")]
     write, read = _ask(admission, "ann", 3), _ask(admission, "ann")

@@ -85,7 +85,7 @@ async def test_a_cancelled_request_gives_back_its_place(gate: ConnectionGate, fi
     await gate.enter(Ticket("ann", CHAT))
 
 
-async def test_a_request_cancelled_as_its_turn_comes_passes_it_on(gate: ConnectionGate, first: Ticket) -> None:
+async def test_a_request_cancelled_at_its_turn_frees_it_for_the_next(gate: ConnectionGate, first: Ticket) -> None:
     waiting = [asyncio.create_task(gate.enter(Ticket("ann", CHAT))) for _ in range(2)]
     await until_waiting(gate, 2)
     gate.leave(first)

@@ -48,12 +48,12 @@ async def numbers(own_url: str) -> list[int]:
         await other.close()
 
 
-async def test_what_a_unit_of_work_did_stands_when_it_ends(single: Database, own_url: str) -> None:
+async def test_a_unit_of_work_commits_when_it_ends(single: Database, own_url: str) -> None:
     await insert(single, 1)
     assert await numbers(own_url) == [1]
 
 
-async def test_what_a_unit_of_work_did_is_undone_when_it_raises(single: Database, own_url: str) -> None:
+async def test_a_unit_of_work_rolls_back_when_it_raises(single: Database, own_url: str) -> None:
     async def refuse() -> None:
         async with single.unit_of_work() as db_session:
             await db_session.raw.execute("INSERT INTO numbers VALUES (1)")
@@ -235,7 +235,7 @@ async def test_handlers_that_defer_endlessly_roll_the_change_back(own_url: str) 
     await database.close()
 
 
-async def test_nothing_is_called_after_a_commit_that_did_not_come(single: Database) -> None:
+async def test_no_after_commit_call_runs_after_a_rollback(single: Database) -> None:
     called: list[str] = []
 
     async def refuse() -> None:

@@ -17,14 +17,14 @@ def test_a_tag_is_weak_and_the_same_for_the_same_parts() -> None:
 
 
 @pytest.mark.parametrize("parts", [("chat", 2), ("chat",), ("memos", 1), ("chat1",), ("chat", "1"), ("chat", [1])])
-def test_each_part_counts(parts: tuple[object, ...]) -> None:
+def test_each_part_changes_the_tag(parts: tuple[object, ...]) -> None:
     assert make_tag(*parts) != TAG
 
 
 @pytest.mark.parametrize(
     "header", [TAG, STRONG, f'"other", {TAG}', f'W/"other",{STRONG}', f'{TAG}, "with, a comma"', f"  {TAG}  "]
 )
-def test_a_header_names_it(header: str) -> None:
+def test_a_header_that_lists_the_tag_matches(header: str) -> None:
     assert lists_tag(header, TAG)
     assert is_known(header, TAG)
 
@@ -32,12 +32,12 @@ def test_a_header_names_it(header: str) -> None:
 @pytest.mark.parametrize(
     "header", [None, "", '""', TAG.strip('W/"'), '"other"', f'"x{STRONG[1:]}', "**", f"*, {STRONG[1:]}"]
 )
-def test_a_header_does_not_name_it(header: str | None) -> None:
+def test_a_header_without_the_tag_does_not_match(header: str | None) -> None:
     assert not lists_tag(header, TAG)
     assert not is_known(header, TAG)
 
 
 @pytest.mark.parametrize("header", ["*", " * "])
-def test_an_asterisk_lists_nothing_and_knows_everything(header: str) -> None:
+def test_an_asterisk_matches_without_listing_the_tag(header: str) -> None:
     assert not lists_tag(header, TAG)
     assert is_known(header, TAG)

@@ -86,7 +86,7 @@ def test_slots_are_spread_evenly_until_none_is_left(
             assert all(held[other] <= held[name] + 1 for other in allocated)
 
 
-def test_among_equals_the_first_that_waits_comes_first() -> None:
+def test_among_equal_tenants_the_longest_waiting_is_first() -> None:
     assert allocate(1, running={}, waiting={"bob": 1, "ann": 1}) == {"bob": 1}
     assert allocate(3, running={"bob": 1}, waiting={"bob": 9, "ann": 9}) == {"ann": 2, "bob": 1}
 

@@ -18,7 +18,7 @@ async def engine(database_url: str) -> AsyncIterator[AsyncEngine]:
 
 
 @pytest.fixture
-async def shelf(engine: AsyncEngine) -> AsyncIterator[IdleConnections]:
+async def idle(engine: AsyncEngine) -> AsyncIterator[IdleConnections]:
     made = IdleConnections(engine)
     yield made
     await made.close()
@@ -28,49 +28,49 @@ async def backend(connection: Connection) -> int:
     return int(await connection.fetchval("SELECT pg_backend_pid()"))
 
 
-async def test_the_connection_used_last_is_used_next(shelf: IdleConnections) -> None:
-    first, second = await shelf.take(), await shelf.take()
-    shelf.put_back(first)
-    shelf.put_back(second)
-    assert await shelf.take() is second
-    shelf.put_back(second)
+async def test_the_connection_used_last_is_used_next(idle: IdleConnections) -> None:
+    first, second = await idle.take(), await idle.take()
+    idle.put_back(first)
+    idle.put_back(second)
+    assert await idle.take() is second
+    idle.put_back(second)
 
 
-async def test_whoever_finds_none_is_given_the_next_that_comes_back(shelf: IdleConnections) -> None:
-    first, second = await shelf.take(), await shelf.take()
-    waiting = asyncio.create_task(shelf.take())
+async def test_a_waiting_taker_gets_the_next_returned_connection(idle: IdleConnections) -> None:
+    first, second = await idle.take(), await idle.take()
+    waiting = asyncio.create_task(idle.take())
     await asyncio.sleep(0)
     assert not waiting.done()
     pid = await backend(first.driver_connection)  # type: ignore[arg-type]  # asyncpg's own
-    shelf.put_back(first)
+    idle.put_back(first)
     given = await waiting
     assert await backend(given.driver_connection) == pid  # type: ignore[arg-type]  # asyncpg's own
-    shelf.put_back(given)
-    shelf.put_back(second)
+    idle.put_back(given)
+    idle.put_back(second)
 
 
-async def test_more_takers_than_connections_are_all_served(shelf: IdleConnections) -> None:
+async def test_more_takers_than_connections_are_all_served(idle: IdleConnections) -> None:
     served = 0
 
     async def use() -> None:
         nonlocal served
         for _ in range(20):
-            pooled = await shelf.take()
+            pooled = await idle.take()
             try:
                 await backend(pooled.driver_connection)  # type: ignore[arg-type]  # asyncpg's own
                 served += 1
             finally:
-                shelf.put_back(pooled)
+                idle.put_back(pooled)
 
     await asyncio.gather(*[use() for _ in range(10)])
     assert served == 200
 
 
-async def test_a_connection_that_died_is_replaced(shelf: IdleConnections) -> None:
-    pooled = await shelf.take()
+async def test_a_connection_that_died_is_replaced(idle: IdleConnections) -> None:
+    pooled = await idle.take()
     dead = await backend(pooled.driver_connection)  # type: ignore[arg-type]  # asyncpg's own
-    shelf.put_back(pooled)
+    idle.put_back(pooled)
     pooled.driver_connection.terminate()  # type: ignore[union-attr]  # asyncpg's own
-    pooled = await shelf.take()
+    pooled = await idle.take()
     assert await backend(pooled.driver_connection) != dead  # type: ignore[arg-type]  # asyncpg's own
-    shelf.put_back(pooled)
+    idle.put_back(pooled)

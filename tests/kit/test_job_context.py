@@ -5,7 +5,7 @@ from app.memos.prompts import MEMO
 from app.summary.prompts import SUMMARY
 
 
-def test_a_prompt_is_the_one_that_replaces_it_or_itself(database: Database, clock: SteppedClock) -> None:
+def test_a_configured_prompt_replaces_the_built_in_one(database: Database, clock: SteppedClock) -> None:
     ctx = JobContext(database, clock, prompts={"memo": SUMMARY})
     assert MEMO.name == "memo"
     assert ctx.prompt(MEMO) is SUMMARY

@@ -119,7 +119,7 @@ async def test_a_url_password_is_sent_as_basic_auth_and_not_logged(
 
 
 @pytest.mark.parametrize(("step", "reason"), LASTING)
-async def test_what_would_come_again_is_not_asked_again(model: ScriptedModel, step: Step, reason: str) -> None:
+async def test_a_permanent_error_is_not_retried(model: ScriptedModel, step: Step, reason: str) -> None:
     model.script(step)
     async with client_of(model.base_url) as client:
         error = await error_of(client)
@@ -127,7 +127,7 @@ async def test_what_would_come_again_is_not_asked_again(model: ScriptedModel, st
 
 
 @pytest.mark.parametrize(("step", "reason"), PASSING)
-async def test_what_may_pass_is_tried_three_times(model: ScriptedModel, step: Step, reason: str) -> None:
+async def test_a_transient_error_is_tried_three_times(model: ScriptedModel, step: Step, reason: str) -> None:
     model.otherwise = step
     async with client_of(model.base_url) as client:
         error = await error_of(client)
@@ -135,7 +135,7 @@ async def test_what_may_pass_is_tried_three_times(model: ScriptedModel, step: St
 
 
 @pytest.mark.parametrize(("step", "reason"), PASSING)
-async def test_what_has_passed_leaves_no_trace(model: ScriptedModel, step: Step, reason: str) -> None:
+async def test_a_call_succeeds_after_transient_errors(model: ScriptedModel, step: Step, reason: str) -> None:
     model.script(step, step, "A key.")
     waits = Waits()
     async with client_of(model.base_url, sleep=waits) as client:
@@ -163,7 +163,7 @@ async def test_retry_after_is_waited_for(model: ScriptedModel, wish: str) -> Non
 @pytest.mark.parametrize(
     ("wish", "told_s"), [("61", 61.0), ("Wed, 01 Apr 2026 12:05:00 GMT", 300.0), ("9" * 400, 3_600.0)]
 )
-async def test_a_wait_beyond_the_time_limit_ends_the_call_and_is_told(
+async def test_a_wait_beyond_the_time_limit_is_returned_as_an_error(
     model: ScriptedModel, wish: str, told_s: float
 ) -> None:
     model.script(refuses(429, retry_after=wish))
@@ -180,7 +180,7 @@ async def test_an_error_without_time_for_a_retry_is_reported_as_is(
         assert (await error_of(client)).reason == "the model server fails (503)"
 
 
-async def test_a_failing_server_that_drips_its_page_is_abandoned(model: ScriptedModel) -> None:
+async def test_a_failing_server_with_a_slow_page_is_abandoned(model: ScriptedModel) -> None:
     model.otherwise = replace(refuses(503), byte_every_s=1)
     async with client_of(model.base_url) as client:
         assert (await error_of(client)).reason == "the model server fails (503)"
@@ -193,7 +193,7 @@ async def test_a_model_that_hangs_is_given_up(model: ScriptedModel) -> None:
     assert (error.reason, error.transient) == ("the model did not answer within 0.1 s", True)
 
 
-async def test_a_model_that_drips_is_given_up(model: ScriptedModel) -> None:
+async def test_a_model_that_answers_too_slowly_is_given_up(model: ScriptedModel) -> None:
     model.script(replace(says("A key."), byte_every_s=0.05))  # never 0.3 s without a byte
     async with client_of(model.base_url, timeout_s=0.3) as client:
         assert (await error_of(client)).reason == "the model did not answer within 0.3 s"
@@ -265,7 +265,7 @@ async def test_clients_with_settings_share_their_slots(model: ScriptedModel) -> 
     assert (len(model.calls), model.peak) == (2, 1)
 
 
-async def test_what_one_model_rejects_is_sent_to_another(model: ScriptedModel) -> None:
+async def test_a_parameter_rejected_by_one_model_is_sent_to_another(model: ScriptedModel) -> None:
     model.otherwise = lambda request: picky(request) if request["model"] == "tiny" else says("A key.")
     async with client_of(model.base_url) as client:
         await ask(client, temperature=0.3)
@@ -281,7 +281,7 @@ async def test_what_one_model_rejects_is_sent_to_another(model: ScriptedModel) -
         ("unsupported_value", "max_tokens", 2),
     ],
 )
-async def test_a_complaint_that_nothing_can_be_done_about_is_final(
+async def test_a_rejection_that_cannot_be_avoided_is_final(
     model: ScriptedModel, code: str, param: str, calls: int
 ) -> None:
     model.otherwise = refuses(400, code=code, param=param)
@@ -309,14 +309,14 @@ async def test_an_error_quotes_nothing_that_the_server_says(model: ScriptedModel
 
 
 @pytest.mark.parametrize("key", ["sk-\nx", "sk-ключ", "sk a"])
-def test_a_key_that_no_header_can_carry_is_refused_unseen(key: str) -> None:
+def test_a_key_unfit_for_a_header_is_refused_and_not_shown(key: str) -> None:
     with pytest.raises(ValueError, match="API key") as caught:
         ModelClient("http://127.0.0.1/v1", "tiny", api_key=key)
     assert key not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["", "localhost:1234/v1", "ftp://host/v1", "http://", "http://kai:pw@host:port/v1"])
-def test_a_base_url_that_is_none_is_refused_unseen(url: str) -> None:
+def test_an_invalid_base_url_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(ValueError, match="base URL") as caught:
         ModelClient(url, "tiny")
     assert "pw" not in str(caught.value)

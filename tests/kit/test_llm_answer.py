@@ -56,7 +56,7 @@ def test_a_completion_is_read() -> None:
     assert completion == Completion("A key.", "scripted-1", 120, 30, "length")
 
 
-def test_what_the_server_does_not_tell_stays_unknown() -> None:
+def test_missing_or_invalid_usage_stays_unknown() -> None:
     body = answer_of({"content": "Yes."}, model=7, usage={"prompt_tokens": True, "completion_tokens": -1})
     assert read_completion(body, asked_model="tiny") == Completion("Yes.", "tiny")
 
@@ -114,7 +114,7 @@ def test_a_refused_parameter_is_found_in_the_documented_error(error: dict[str, A
 
 
 @given(st.binary() | JSON.map(orjson.dumps) | JSON.map(answer_of) | JSON.map(lambda content: says(content).body))
-def test_whatever_comes_is_text_or_one_line_of_error(body: bytes) -> None:
+def test_any_body_gives_a_text_or_a_one_line_error(body: bytes) -> None:
     refused_parameter(body)
     try:
         line = read_completion(body, asked_model="tiny").text

@@ -35,7 +35,7 @@ def test_retry_after_is_seconds_or_a_date(value: str | None, seconds: float | No
 
 
 @given(st.integers(0, 3_600))
-def test_a_date_is_as_far_away_as_it_is(seconds: int) -> None:
+def test_a_retry_date_gives_the_seconds_until_then(seconds: int) -> None:
     date = format_datetime(NOON + timedelta(seconds=seconds), usegmt=True)
     assert read_retry_after(date, now=NOON) == seconds
 

@@ -112,7 +112,7 @@ async def test_an_answer_without_text_counts_its_reported_tokens(
     assert (row["calls"], row["failures"], row["prompt_tokens"], row["completion_tokens"]) == (1, 1, 120, 30)
 
 
-async def test_what_the_client_tries_again_by_itself_is_one_call(
+async def test_retries_of_the_client_count_as_one_call(
     model: ScriptedModel, database: Database, clock: SteppedClock
 ) -> None:
     async def no_wait(_wait_s: float) -> None: ...
@@ -138,7 +138,7 @@ async def test_a_timeout_counts_as_a_failure_with_its_wait(
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": "many", "completion_tokens": -1}], ids=str)
-async def test_tokens_that_the_server_does_not_tell_are_counted_here(
+async def test_tokens_are_counted_locally_if_the_server_omits_them(
     metered: MeteredModel, model: ScriptedModel, database: Database, usage: Any
 ) -> None:
     model.script(with_usage(usage))
@@ -215,7 +215,7 @@ async def test_a_call_that_is_given_up_is_not_counted(
     assert await counted(database) == []
 
 
-async def test_what_cannot_be_counted_costs_nobody_the_answer(
+async def test_an_unreachable_database_does_not_lose_the_answer(
     client: ModelClient, model: ScriptedModel, clock: SteppedClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     away = Database(f"postgresql+asyncpg://memobook@/memobook?host={tmp_path}")
@@ -240,7 +240,7 @@ async def test_a_failure_to_count_does_not_lose_the_answer(
     assert (await only(database))["prompt_tokens"] == 120
 
 
-async def test_a_count_that_somebody_holds_up_costs_nobody_the_answer(
+async def test_a_locked_usage_row_does_not_lose_the_answer(
     metered: MeteredModel, model: ScriptedModel, database: Database
 ) -> None:
     """The lock is waited for as long as the connection lets a statement wait, and no longer."""

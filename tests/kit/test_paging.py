@@ -42,7 +42,7 @@ def test_a_cursor_goes_into_a_url_as_it_is(key: list[Any]) -> None:
     st.text(st.characters()) | st.binary().map(_forge),
     st.sampled_from([kinds for count in (1, 2) for kinds in product(KINDS, repeat=count)]),
 )
-def test_rubbish_is_refused_or_happens_to_be_a_key(cursor: str, kinds: tuple[type, ...]) -> None:
+def test_any_text_is_refused_or_is_a_valid_cursor(cursor: str, kinds: tuple[type, ...]) -> None:
     _refuses_or_restores(cursor, kinds)
 
 
@@ -85,7 +85,7 @@ def _refuses_or_restores(cursor: str, kinds: tuple[type, ...]) -> None:
         ("5", UUID),
     ],
 )
-def test_what_postgresql_would_choke_on_is_no_cursor(value: object, kind: type) -> None:
+def test_values_that_postgresql_rejects_are_refused(value: object, kind: type) -> None:
     with pytest.raises(Invalid):
         decode_cursor(encode_cursor(value), kind)
 
@@ -93,7 +93,7 @@ def test_what_postgresql_would_choke_on_is_no_cursor(value: object, kind: type) 
 @pytest.mark.parametrize(
     "cursor", ["", "=", "é", "\ud800", "a", encode_cursor(), encode_cursor(1, 2), _forge(b'{"0":1}')]
 )
-def test_another_shape_is_no_cursor(cursor: str) -> None:
+def test_a_cursor_of_another_shape_is_refused(cursor: str) -> None:
     with pytest.raises(Invalid):
         decode_cursor(cursor, int)
 
@@ -109,6 +109,6 @@ def test_a_time_of_any_zone_comes_back_in_utc() -> None:
     assert at.isoformat() == "2026-04-01T12:00:00+00:00"
 
 
-def test_a_nest_of_lists_is_no_cursor() -> None:
+def test_a_deeply_nested_list_is_refused() -> None:
     with pytest.raises(Invalid):
         decode_cursor(_forge(b"[" * 100_000), int)

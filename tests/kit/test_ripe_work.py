@@ -63,7 +63,7 @@ async def test_owners_of_every_kind_are_found(database: Database, connection: Co
         assert list((await found(database, from_key=from_key)).items()) == [(TENANT, 1), (LINE, 2), (USER, 3)]
 
 
-async def test_what_is_not_ripe_leased_parked_or_failed_is_left(database: Database, connection: Connection) -> None:
+async def test_unripe_leased_parked_and_failed_work_is_not_found(database: Database, connection: Connection) -> None:
     await add(connection, LINE, 3)
     await add(connection, OTHER_LINE, 2, PARKED)
     await add(connection, USER, 2, A_SECOND_LATER)
@@ -76,7 +76,7 @@ async def test_what_is_not_ripe_leased_parked_or_failed_is_left(database: Databa
         assert await found(database, from_key=from_key) == {LINE: 1}
 
 
-async def test_every_owner_is_found_behind_a_flood(database: Database, connection: Connection) -> None:
+async def test_a_flood_of_one_owner_hides_no_other_owner(database: Database, connection: Connection) -> None:
     counts = {LINE: 1_000, USER: 1, TENANT: 2, OTHER_LINE: 1}
     for owner, count in counts.items():
         await add(connection, owner, count, RIPE if owner == LINE else f"{RIPE} - interval '1 ms'")
@@ -106,7 +106,7 @@ async def test_owners_of_tenants_that_are_held_are_left_out(database: Database, 
     assert await found(database, without=["t", "u"]) == {}
 
 
-async def test_a_look_costs_the_same_behind_100_000_items(database: Database, connection: Connection) -> None:
+async def test_the_cost_of_a_poll_is_the_same_with_100_000_items(database: Database, connection: Connection) -> None:
     """Also with a plan that was made while the queue was empty, as queues are."""
     await connection.execute("VACUUM ANALYZE work")
     for _ in range(10):  # after five times PostgreSQL keeps a plan

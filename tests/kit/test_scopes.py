@@ -11,7 +11,7 @@ from app.kit.scopes import raise_scope
 from tests.revisions import read_now_ms, read_scope
 
 
-async def test_it_begins_with_the_time_and_rises_once_a_transaction(database: Database, tenant: str) -> None:
+async def test_a_scope_starts_with_the_time_and_rises_per_transaction(database: Database, tenant: str) -> None:
     mira, everybody = Owner.of_user(tenant, "mira"), Owner.of_tenant(tenant)
     before = await read_now_ms(database)
     async with database.unit_of_work() as db_session:

@@ -26,7 +26,7 @@ def _refusal() -> str:
     return str(refused.value)
 
 
-def test_nothing_has_to_be_set() -> None:
+def test_no_setting_is_required() -> None:
     assert load_settings() == DEFAULTS
 
 
@@ -44,13 +44,13 @@ def test_env_is_read_from_the_folder_and_environment_wins(folder: Path, monkeypa
     assert (settings.sweep_s, settings.llm_concurrency) == (6, 2)
 
 
-def test_what_is_in_env_for_others_and_comments_are_left_alone(folder: Path) -> None:
+def test_foreign_variables_and_comments_in_env_are_ignored(folder: Path) -> None:
     (folder / ".env").write_text("POSTGRES_PASSWORD=x\n\n# MEMOBOOK_NO_SUCH=1\n#MEMOBOOK_SWEEP_S=0\n")
     assert load_settings() == DEFAULTS
 
 
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
-def test_an_empty_setting_is_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_variable_counts_as_unset(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PREFIX + name.upper(), "")
     assert load_settings() == DEFAULTS
 
@@ -168,7 +168,7 @@ def test_the_local_model_cannot_be_chosen_again(name: str, value: str, monkeypat
     assert _refusal() == f"{PREFIX}{name}: cannot be set if MEMOBOOK_EMBEDDINGS_BASE_URL is local"
 
 
-def test_what_a_command_line_says_wins_and_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_line_value_wins_and_is_validated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMOBOOK_SWEEP_S", "7")
     assert load_settings(sweep_s=3).sweep_s == 3
     with pytest.raises(SettingsError, match=r"^MEMOBOOK_SWEEP_S: "):

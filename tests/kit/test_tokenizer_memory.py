@@ -28,5 +28,5 @@ def test_tokenizer_tables_are_not_kept_resident_nor_reloaded() -> None:
     assert held_kb(bpe.__file__) < 8_000
 
 
-def test_a_file_that_is_not_mapped_is_no_matter() -> None:
+def test_releasing_a_file_that_is_not_mapped_is_harmless() -> None:
     release_tables("/nowhere/at/all.so")

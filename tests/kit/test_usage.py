@@ -125,7 +125,7 @@ async def test_workers_that_count_at_the_same_moment_all_count(database: Databas
     "impossible",
     ["month = '2026-04-02'", "failures = calls + 1", "failures = -1", "completion_tokens = -1", "wait_ms = -1"],
 )
-async def test_what_cannot_be_is_refused_by_the_database(connection: Connection, impossible: str) -> None:
+async def test_impossible_counts_are_rejected_by_the_database(connection: Connection, impossible: str) -> None:
     await count(connection, CALL)
     with pytest.raises(asyncpg.CheckViolationError):
         await connection.execute(f"UPDATE model_usage SET {impossible}")

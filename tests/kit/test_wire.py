@@ -88,7 +88,7 @@ def _nest(depth: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("value", [(1,), b"x", datetime.now(UTC), {1: 2}, {1, 2}, object()])
-def test_metadata_is_nothing_that_only_python_knows(value: object) -> None:
+def test_metadata_rejects_python_only_types(value: object) -> None:
     with pytest.raises(ValidationError, match="plain JSON"):
         json_object.validate_python({"a": value})
 

@@ -179,7 +179,7 @@ async def test_the_next_attempt_has_what_the_last_one_made(database: Database, c
 # --- who may claim it ---
 
 
-async def test_those_just_before_the_anchor_are_claimed_first(database: Database, clock: SteppedClock) -> None:
+async def test_items_just_before_the_anchor_are_claimed_first(database: Database, clock: SteppedClock) -> None:
     await add_at(database, clock, 1, 9, 17, 25, 33)
     order = []
     for _ in range(5):
@@ -353,7 +353,7 @@ async def test_lines_do_not_share_due_work(database: Database, clock: SteppedClo
 
 async def test_parked_work_is_not_claimed_until_it_is_unparked(database: Database, clock: SteppedClock) -> None:
     await add_at(database, clock, 1, 2)
-    await rest(database)
+    await park_line(database)
     clock.step(86_400)
     assert await claim(database, clock) == []
     async with database.unit_of_work() as db_session:
@@ -364,7 +364,7 @@ async def test_parked_work_is_not_claimed_until_it_is_unparked(database: Databas
 async def test_claimed_work_that_is_parked_is_completed_or_fails(database: Database, clock: SteppedClock) -> None:
     await add_at(database, clock, 1, 2)
     first, second = await claim(database, clock)
-    await rest(database)
+    await park_line(database)
     await fail(database, clock, first)
     async with database.unit_of_work() as db_session:
         assert await work_queue.holds_lease(db_session, second)
@@ -376,7 +376,7 @@ async def test_claimed_work_that_is_parked_is_completed_or_fails(database: Datab
 
 async def test_work_of_a_parked_line_is_scheduled_as_parked(database: Database, clock: SteppedClock) -> None:
     await add_at(database, clock, 1, 2)
-    await rest(database)
+    await park_line(database)
     await change_all(database, "failed_at = CASE key WHEN '2' THEN now() END")
     await add(database, clock, *(NewWork(str(seq), seq) for seq in (1, 2, 3)), parked=True)
     clock.step(86_400)
@@ -392,7 +392,7 @@ async def test_failed_work_is_revived_only_after_it_is_unparked(database: Databa
         (claimed,) = await claim(database, clock)
         await fail(database, clock, claimed, transient=True)
         clock.step(3_600)
-    await rest(database)
+    await park_line(database)
     async with database.unit_of_work() as db_session:
         assert await list_revivable(db_session.raw) == []
         assert await ripe_work.revive_transient(db_session, LINE, now=clock()) == []
@@ -410,7 +410,7 @@ async def test_only_automatic_work_is_cancelled(database: Database, clock: Stepp
     assert (await only(database))["key"] == "2"
 
 
-async def rest(database: Database) -> None:
+async def park_line(database: Database) -> None:
     async with database.unit_of_work() as db_session:
         await work_queue.park(db_session, LINE)
 

@@ -94,21 +94,21 @@ async def take_job(redis: Redis) -> bytes:
     return job
 
 
-async def test_a_ring_is_a_job_that_makes_a_worker_look(servers: Urls, redis: Redis) -> None:
+async def test_a_notification_is_a_job_that_wakes_a_worker(servers: Urls, redis: Redis) -> None:
     notifier = WorkerNotifier(servers.redis_url)
     async with notifying(notifier):
         notifier.notify()
         assert f'"{WAKE}"'.encode() in await take_job(redis)
 
 
-async def test_a_ring_before_the_bell_hangs_is_passed_on(servers: Urls, redis: Redis) -> None:
+async def test_a_notification_before_the_start_is_sent_afterwards(servers: Urls, redis: Redis) -> None:
     notifier = WorkerNotifier(servers.redis_url)
     notifier.notify()
     async with notifying(notifier):
         await take_job(redis)
 
 
-async def test_a_burst_of_rings_is_one_job_and_a_later_ring_another(servers: Urls, redis: Redis) -> None:
+async def test_each_burst_of_notifications_is_one_job(servers: Urls, redis: Redis) -> None:
     notifier = WorkerNotifier(servers.redis_url)
     async with notifying(notifier):
         for _ in range(1_000):
@@ -119,7 +119,7 @@ async def test_a_burst_of_rings_is_one_job_and_a_later_ring_another(servers: Url
         await take_job(redis)
 
 
-async def test_without_a_url_there_is_nothing_to_ring() -> None:
+async def test_without_a_url_no_notification_is_sent() -> None:
     notifier = WorkerNotifier(None)
     notifier.notify()
     async with asyncio.timeout(PATIENCE_S):
@@ -148,7 +148,7 @@ async def test_redis_is_reachable_when_it_answers(servers: Urls) -> None:
     assert not await WorkerNotifier("unix:///nowhere/redis.sock").is_reachable()
 
 
-async def test_the_bell_rings_again_when_redis_is_back() -> None:
+async def test_notifications_resume_when_redis_is_back() -> None:
     with tempfile.TemporaryDirectory(prefix="redis-", dir="/tmp") as directory:  # a socket's path is short
         path = f"{directory}/redis.sock"
         notifier = WorkerNotifier(f"unix://{path}")

@@ -69,7 +69,7 @@ async def test_documents_are_the_valid_texts_of_the_lists(
 
 
 @pytest.mark.usefixtures("filled_chat")
-async def test_an_edit_takes_what_was_made_from_the_message_out(
+async def test_an_edit_removes_the_documents_made_from_the_message(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     former = {one.source for one in await find(api, database, tenant)}

@@ -14,7 +14,7 @@ from app.registry import LAYERS
 from tests.layers.sample import LastAttempt, Stage
 from tests.layers.samples import SAMPLES
 from tests.scenes.sample import due_scene
-from tests.scenes.story import telling as telling_scenes
+from tests.scenes.story import story_model as scene_model
 from tests.scripted_model import refuses
 
 CASES: dict[tuple[str, str], LastAttempt] = {
@@ -65,7 +65,7 @@ async def test_a_waiting_cut_is_judged_after_scenes_were_hidden(stage: Stage, da
     async with database.raw() as connection:
         await connection.execute("DELETE FROM work WHERE owner_key = $1 AND key <> 'hide'", chat)
         await connection.execute("UPDATE chats SET cut_waits = true WHERE chat_key = $1", chat)
-    await stage.settle(telling_scenes())
+    await stage.settle(scene_model())
     async with database.raw() as connection:
         assert await connection.fetchval("SELECT cut_waits FROM chats WHERE chat_key = $1", chat) is False
 

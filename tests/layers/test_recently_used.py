@@ -35,7 +35,7 @@ def test_an_entry_counts_once_after_it_was_replaced() -> None:
     assert kept(cache, "a", "b", "c") == [None, 9, 7]
 
 
-def test_what_was_not_used_for_two_ages_is_dropped() -> None:
+def test_entries_unused_for_two_ages_are_dropped() -> None:
     cache: RecentlyUsed[str, int] = RecentlyUsed(10)
     cache.keep("a", 1, 1)
     cache.keep("b", 2, 1)
@@ -48,7 +48,7 @@ def test_what_was_not_used_for_two_ages_is_dropped() -> None:
     assert len(cache) == 0
 
 
-def test_all_caches_of_a_process_age() -> None:
+def test_aging_applies_to_all_caches_of_a_process() -> None:
     chats: RecentlyUsed[str, int] = RecentlyUsed(10)
     texts: TextCache[str] = TextCache(10)
     chats.keep("a", 1, 1)
@@ -74,7 +74,7 @@ async def test_caches_age_until_the_task_ends() -> None:
     assert len(cache) == 1
 
 
-async def test_the_caches_of_a_served_application_age(app: FastAPI) -> None:
+async def test_a_served_application_ages_its_caches(app: FastAPI) -> None:
     def running() -> list[str]:
         return [task.get_name() for task in asyncio.all_tasks() if task.get_name() == "age caches"]
 

@@ -105,7 +105,7 @@ async def test_the_log_says_why_a_memory_is_quoted(stage: Stage, caplog: pytest.
     )
 
 
-async def test_a_summary_never_becomes_the_story(stage: Stage) -> None:
+async def test_a_story_is_never_stored_as_a_summary(stage: Stage) -> None:
     await put(stage.api, settings=OWN_FOLDS)
     await append(stage.api, talk(1, 21))
     stage.model.script(STORY, "They spoke of the lamps, one after another.")
@@ -148,7 +148,7 @@ async def test_a_summary_that_drops_the_former_text_is_quoted(stage: Stage) -> N
     assert "slow breath" not in summary["text"]
 
 
-async def test_a_wish_never_makes_a_summary_the_story(stage: Stage) -> None:
+async def test_a_story_is_refused_even_with_a_wish(stage: Stage) -> None:
     await put(stage.api, settings=OWN_FOLDS)
     await append(stage.api, talk(1, 21))
     await stage.settle(lambda _request: "They spoke of the lamps, one after another.")

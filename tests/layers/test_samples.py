@@ -48,7 +48,7 @@ def test_every_prompt_has_its_wording(layer: Layer) -> None:
 
 
 @each_layer
-def test_every_preset_is_known_to_switch_it_on_or_not(layer: Layer) -> None:
+def test_each_sample_states_its_setting_in_every_preset(layer: Layer) -> None:
     setting = f"{layer.settings.section}.enabled" if layer.settings else None
     assert setting is None or setting in SAMPLES[layer.name].in_presets, (
         f"in_presets of {where(layer)} has to name {setting}"
@@ -65,7 +65,7 @@ def test_each_preset_prompt_has_an_answer_in_the_golden_story(layer: Layer) -> N
 
 
 @each_layer
-def test_every_table_of_its_own_says_where_a_row_begins(layer: Layer) -> None:
+def test_each_sample_says_where_rows_of_its_tables_begin(layer: Layer) -> None:
     shared = {table.name for other in LAYERS if other is not layer for table in other.tables}
     own = {table.name for table in layer.tables if table in list_copied()} - shared
     assert set(SAMPLES[layer.name].begins) == own, f"begins of {where(layer)} has to name the tables {sorted(own)}"
@@ -82,6 +82,6 @@ def test_every_parameter_of_a_path_has_a_value(layer: Layer) -> None:
 
 
 @each_layer
-def test_every_list_says_which_problem_a_missing_item_is(layer: Layer) -> None:
+def test_each_sample_names_the_problem_of_a_missing_item(layer: Layer) -> None:
     lists = {path for path, name in find_lists().items() if find_layer_of(f"{CHAT}{path}/{{{name}}}") == layer.name}
     assert set(SAMPLES[layer.name].missing) == lists, f"missing of {where(layer)} has to name {sorted(lists)}"

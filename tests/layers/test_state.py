@@ -35,7 +35,7 @@ async def read_bytes(api: httpx.AsyncClient, chat_id: str) -> bytes:
     return orjson.dumps({name: layers[name] for name in LAYERS})
 
 
-async def test_the_order_of_writes_does_not_show(api: httpx.AsyncClient) -> None:
+async def test_the_state_is_independent_of_the_order_of_writes(api: httpx.AsyncClient) -> None:
     states = set()
     writes = [(scope, made) for scope in SCOPES for made in MADE]
     for n, ordered in enumerate((writes, writes[::-1], [*writes[1::2], *writes[::2]])):

@@ -18,7 +18,7 @@ def test_a_result_is_computed_once() -> None:
     assert calls == ["abc"]
 
 
-def test_what_else_is_given_is_part_of_the_key() -> None:
+def test_further_arguments_are_part_of_the_key() -> None:
     cache: TextCache[str] = TextCache(100)
     assert cache.get("abc", lambda: "one", given=1) == "one"
     assert cache.get("abc", lambda: "two", given=2) == "two"

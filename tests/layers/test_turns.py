@@ -81,7 +81,7 @@ def test_the_result_is_independent_of_how_appends_are_split(messages: list[Said]
 
 
 @given(talks, st.integers(1, 40))
-def test_counting_again_finds_what_was_counted(messages: list[Said], every: int) -> None:
+def test_recounting_gives_the_same_open_period(messages: list[Said], every: int) -> None:
     _, filling = form_periods(OpenPeriod(1), messages, every)
     inside = [one for one in messages if one.seq >= filling.first_seq]
     assert count_turns(filling.first_seq, inside) == filling

@@ -141,7 +141,7 @@ async def test_words_are_counted_and_shown(
     assert 'memobook_work{layer="words",status="due"} 0.0' in text
 
 
-async def test_without_a_model_they_are_counted_by_rule(
+async def test_without_a_model_words_are_counted_by_rule(
     api: httpx.AsyncClient, database: Database, layers: tuple[Layer, ...], clock: SteppedClock
 ) -> None:
     await put(api, settings=ON)
@@ -150,7 +150,7 @@ async def test_without_a_model_they_are_counted_by_rule(
     assert await words(api) == ["Character: 40\nUser: 40"]
 
 
-async def test_an_edit_takes_them_out_until_they_are_made_again(
+async def test_stale_counts_leave_the_prompt_until_they_are_remade(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
@@ -212,7 +212,7 @@ async def test_an_edit_while_it_is_off_is_counted_when_it_is_on_again(
     assert await words(api) == ["Character: 40\nUser: 33", "Character: 40\nUser: 40"]
 
 
-async def test_a_small_budget_trims_them_group_by_group(
+async def test_a_small_budget_trims_word_counts_group_by_group(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = counting
@@ -262,7 +262,7 @@ async def test_its_edges_can_be_chosen_and_a_cut_waits_for_them(
     assert (found["history"]["anchor_seq"], found["history"]["last_cut"]["reason"]) == (11, "full")
 
 
-async def test_checkpoints_and_forks_have_their_own(
+async def test_checkpoints_and_forks_have_their_own_word_counts(
     api: httpx.AsyncClient,
     dispatcher: Dispatcher,
     clock: SteppedClock,

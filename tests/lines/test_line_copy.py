@@ -101,7 +101,7 @@ async def test_a_copy_in_another_chat_differs_by_the_chat_alone(database: Databa
     assert _shared(copied) == _shared(before)
 
 
-async def test_copied_work_is_work_of_its_own_that_nobody_has_taken(database: Database, source: Line) -> None:
+async def test_copied_work_has_its_own_id_and_no_lease(database: Database, source: Line) -> None:
     target = await _copy(database, source)
     mine, copied = [(await rows_of(database, *line))["work"] for line in (source, target)]
     assert any(row["lease"] for row in mine)
@@ -163,7 +163,7 @@ async def test_work_of_a_user_is_not_copied_with_a_line(
     }
 
 
-async def test_a_copy_ends_with_what_begins_at_its_last_seq(database: Database, source: Line) -> None:
+async def test_a_copy_includes_only_rows_that_begin_by_its_last_seq(database: Database, source: Line) -> None:
     before = await rows_of(database, *source)
     for until_seq in (0, 1, 12, 20, 36, 43):
         values = {"head_seq": until_seq, "anchor_seq": 1, "checkpoint": f"until {until_seq}"}

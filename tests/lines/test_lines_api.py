@@ -67,7 +67,7 @@ async def test_a_restore_gives_the_same_context_byte_for_byte(
     assert await _everything(api) == before
 
 
-async def test_a_restore_brings_back_what_is_the_lines(
+async def test_a_restore_reverts_only_what_belongs_to_the_line(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await make_rich_chat(api, dispatcher, clock, database, tenant)
@@ -115,7 +115,7 @@ async def test_a_fork_copies_metadata_and_then_has_its_own(api: httpx.AsyncClien
     assert (await get(api, ""))["metadata"] == {"theme": "dusk"}
 
 
-async def test_all_lines_hold_the_same_in_columns_of_the_chat(
+async def test_all_lines_have_equal_values_in_columns_of_the_chat(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     await put(api, user_id="mira", metadata={"theme": "dusk"})
@@ -228,7 +228,7 @@ async def test_switching_to_the_current_line_changes_nothing(
     assert await rows_of(database, chat_key(tenant, "c")) == before
 
 
-async def test_lines_and_checkpoints_tell_where_they_come_from(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_lines_and_checkpoints_name_their_origin(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await append(api, talk(1, 3))
     first = (await get(api, ""))["line"]
     clock.step(10)
@@ -477,7 +477,9 @@ async def test_a_fork_of_everything_reads_like_the_chat(
     assert await rows_of(database, chat_key(tenant, "c")) == rows
 
 
-async def test_a_fork_goes_its_own_way(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
+async def test_a_fork_is_independent_of_its_chat(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
     await talk_with_memos(api, dispatcher, clock, 16)
     await _fork(api, "d")
     await append(api, [said(17, content="The storm came.")], "d")
@@ -530,7 +532,7 @@ async def test_a_fork_counts_no_tombstones_and_sends_nothing_hidden(
     assert row["history_messages"] == 5
 
 
-async def test_a_fork_opens_the_batch_again_that_it_goes_through(
+async def test_a_fork_inside_a_batch_reopens_it(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, dispatcher, clock, 40)
@@ -588,7 +590,7 @@ REFUSED: list[tuple[str, Json | None, int, str]] = [
 ]
 
 
-async def test_what_cannot_be_is_refused_and_changes_nothing(
+async def test_invalid_requests_are_refused_and_change_nothing(
     api: httpx.AsyncClient, database: Database, tenant: str, rich: None
 ) -> None:
     # One chat for all requests: each is checked to change nothing, and the chat takes 3 s to make.
@@ -635,7 +637,7 @@ async def test_a_checkpoint_is_not_switched_to(
 
 
 @pytest.mark.parametrize("name", ["", " ", "\u3000\t", ".", "..", "a/b", "/", "a\nb", "\0", "\x7f", "\x85", "x" * 101])
-async def test_a_name_that_could_not_stand_in_a_path_is_a_422(api: httpx.AsyncClient, name: str) -> None:
+async def test_a_name_unfit_for_a_path_is_a_422(api: httpx.AsyncClient, name: str) -> None:
     await put(api)
     problem = ok(await api.post("/v1/chats/c/checkpoints", json={"name": name}), 422)
     assert problem["errors"][0]["loc"] == ["body", "name"]
@@ -655,7 +657,7 @@ async def test_any_other_name_leads_back_to_its_checkpoint(api: httpx.AsyncClien
 
 
 @pytest.mark.parametrize("path", ["/lines", "/checkpoints"])
-async def test_a_cursor_that_is_none_is_a_422(api: httpx.AsyncClient, path: str) -> None:
+async def test_an_invalid_cursor_is_a_422(api: httpx.AsyncClient, path: str) -> None:
     await put(api)
     for cursor in ("x", "WzFd", "%%%", "=", "\0"):
         problem = await get(api, path, 422, cursor=cursor)
@@ -688,7 +690,7 @@ async def strangers(app: FastAPI, api: httpx.AsyncClient, database: Database, te
         yield [await stack.enter_async_context(client_of(app, key)) for key in keys]
 
 
-async def test_for_whoever_may_not_see_the_chat_it_has_no_lines(
+async def test_lines_of_a_chat_are_hidden_without_access_to_it(
     api: httpx.AsyncClient, database: Database, tenant: str, rich: None, strangers: list[httpx.AsyncClient]
 ) -> None:
     # One chat for all requests: each is checked to change nothing, and the chat takes 3 s to make.
@@ -720,7 +722,7 @@ async def test_a_users_token_forks_into_a_chat_of_that_user(app: FastAPI, api: h
         assert (await _fork(limited, "d"))["user_id"] == "mira"
 
 
-async def test_who_may_only_read_lists_and_changes_nothing(app: FastAPI, api: httpx.AsyncClient) -> None:
+async def test_a_read_only_token_lists_but_changes_nothing(app: FastAPI, api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 2))
     await _checkpoint(api, "dusk")
     body = {"scopes": ["read"], "ttl_s": 60, "chat_id": "c"}

@@ -26,7 +26,7 @@ def test_a_user_cannot_use_the_files_of_another() -> None:
         accounts(ALICE, owner=0)
 
 
-def test_root_runs_it_as_whoever_owns_the_files() -> None:
+def test_root_runs_postgresql_as_the_owner_of_the_files() -> None:
     assert accounts(ROOT, owner=54_321) == (Account("user", 54_321, 54_321),)
 
 
@@ -48,13 +48,13 @@ def test_the_first_directory_that_a_user_may_not_enter_is_named(open_place: Path
 
 
 @with_namespaces
-def test_a_namespace_reaches_what_is_roots(tmp_path: Path) -> None:
+def test_a_namespace_reaches_directories_of_root(tmp_path: Path) -> None:
     assert obstacle(NOBODY, [tmp_path]) is not None
     assert choose_account(tmp_path / "postgres", [tmp_path]).kind == "namespace"
 
 
 @with_namespaces
-def test_a_namespace_does_not_reach_what_is_somebody_elses(tmp_path: Path) -> None:
+def test_a_namespace_does_not_reach_files_of_other_users(tmp_path: Path) -> None:
     os.chown(tmp_path, NOBODY.uid, NOBODY.gid)
     assert obstacle(SOMEBODY, [tmp_path]) == f"the user root may not enter {tmp_path}"
 

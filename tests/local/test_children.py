@@ -34,12 +34,12 @@ def test_waits_double_from_half_a_second_to_thirty() -> None:
     assert waits[1:] == [0.5, 1, 2, 4, 8, 16, 30, 30]
 
 
-def test_a_minute_of_work_forgives_what_was_before() -> None:
+def test_a_minute_of_work_resets_the_wait() -> None:
     assert next_wait_s(30.0, ran_s=59.9) == 30.0
     assert next_wait_s(30.0, ran_s=60.0) == 0.5
 
 
-def test_an_end_is_told_in_words() -> None:
+def test_an_exit_code_is_described_in_words() -> None:
     assert how_it_ended(3) == "exit code 3"
     assert how_it_ended(-9) == "killed by SIGKILL"
 

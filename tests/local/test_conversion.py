@@ -194,7 +194,7 @@ async def test_a_long_comparison_is_not_cut_off(former: Former) -> None:
     ],
     ids=["not-restored", "not-equal"],
 )
-async def test_what_cannot_be_copied_remains_in_use(former: Former, extra: str, line: str) -> None:
+async def test_a_database_that_cannot_be_copied_stays_in_use(former: Former, extra: str, line: str) -> None:
     async with former_postgres(former.data) as postgres:
         await run(postgres, "memobook", extra)
     said: list[str] = []

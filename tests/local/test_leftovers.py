@@ -58,7 +58,7 @@ async def test_a_copy_of_the_data_leaves_the_original_alone(
     "text",
     ["", "12", "{}", '{"pid": 1, "started": "", "stop_signal": 15}', '{"pid": "x"}', '{"pid": 1, "started": null}'],
 )
-async def test_a_pid_file_that_says_nothing_is_removed(file: PidFile, text: str) -> None:
+async def test_an_invalid_pid_file_is_removed(file: PidFile, text: str) -> None:
     file.path.write_text(text)
     await end_leftovers([file], pytest.fail)
     assert not file.path.exists()
@@ -80,13 +80,13 @@ def test_a_process_that_was_not_waited_for_counts_as_gone(bystander: subprocess.
     assert started_by_ps(bystander.pid) is None
 
 
-def test_ps_tells_a_start_too() -> None:
+def test_ps_also_returns_the_start_of_a_process() -> None:
     started = started_by_ps(os.getpid())
     assert started is not None
     assert started == started_by_ps(os.getpid())
 
 
-def test_nothing_has_a_pid_that_is_free() -> None:
+def test_no_process_is_found_for_an_unused_pid() -> None:
     process = subprocess.Popen([sys.executable, "-S", "-c", ""])
     process.wait()
     assert find_process(process.pid) is None

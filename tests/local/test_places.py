@@ -78,7 +78,7 @@ def test_a_port_in_use_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 70_000), ("192.0.2.1", 0)])
-def test_an_address_that_cannot_be_is_one_line(host: str, port: int) -> None:
+def test_an_unusable_address_is_reported_in_one_line(host: str, port: int) -> None:
     with pytest.raises(LocalError, match=rf"^cannot listen on port {port} of {host}: "):
         free_port(host, port)
 
@@ -96,7 +96,7 @@ def test_port_0_passes_those_that_are_in_use() -> None:
             assert free_port("127.0.0.1", 0, among=[taken.getsockname()[1], free]) == free
 
 
-def test_port_0_takes_any_where_those_are_all_in_use() -> None:
+def test_port_0_takes_any_port_if_those_are_all_in_use() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert free_port("127.0.0.1", 0, among=[port]) not in {0, port}

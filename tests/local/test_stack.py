@@ -75,7 +75,7 @@ async def test_a_password_is_asked_for_even_on_the_socket(data: Path) -> None:
             await asyncpg.connect(url.replace("//memobook:", "//postgres:"))
 
 
-async def test_what_was_stored_is_there_the_next_time(data: Path) -> None:
+async def test_stored_data_survives_a_restart(data: Path) -> None:
     async with servers_only(data) as stack:
         connection = await connect(stack)
         await connection.execute("CREATE TABLE kept AS SELECT '記憶' AS word")
@@ -102,7 +102,7 @@ async def test_the_log_of_postgresql_quotes_no_row(data: Path) -> None:
     assert logs.count("the secret") == 1, "the message of an invalid number quotes it; the service casts no texts"
 
 
-async def test_an_initdb_that_was_killed_is_begun_anew(open_place: Path) -> None:
+async def test_a_killed_initdb_starts_again_from_scratch(open_place: Path) -> None:
     directory = DataDirectory(open_place / "data")
     directory.make()
     unfinished = directory.postgres.with_name("postgres.new")

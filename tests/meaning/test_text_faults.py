@@ -102,7 +102,7 @@ async def test_a_text_that_is_erased_meanwhile_gets_no_vector(
 
 
 @pytest.mark.usefixtures("two_chats")
-async def test_what_the_user_is_known_for_reaches_other_chats(
+async def test_facts_of_the_user_are_found_in_other_chats(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await set_fact(api, "travel", "by ferry", under=USER)

@@ -114,7 +114,7 @@ async def test_a_changed_memory_is_found_by_its_new_meaning(
 
 
 @pytest.mark.usefixtures("story")
-async def test_what_is_taken_back_is_not_found_and_returns(
+async def test_a_memory_leaves_and_returns_to_search_with_its_message(
     api: httpx.AsyncClient,
     dispatcher: Dispatcher,
     clock: SteppedClock,

@@ -48,7 +48,7 @@ def test_the_key_orders_like_the_strength_at_any_time(
 
 
 @given(importances, ages_days, st.floats(0.01, 1))
-def test_a_floor_is_a_least_key(importance: float, age_days: float, floor: float) -> None:
+def test_a_floor_compares_as_a_minimum_key(importance: float, age_days: float, floor: float) -> None:
     key, least = order_key(importance, NOW - age_days * DAY), order_key(floor, NOW)
     if abs(key - least) > 1e-6:
         assert (key > least) == (strength(importance, age_days) > floor)

@@ -53,7 +53,7 @@ written = st.text(st.sampled_from(f"abcABC éß12 .,-_{HAN}{KANA}"), max_size=30
 
 
 @given(written, written)
-def test_the_similarity_is_that_of_its_definition(one: str, other: str) -> None:
+def test_the_similarity_equals_the_slow_definition(one: str, other: str) -> None:
     assert similarity(one, other) == pytest.approx(float(slow_similarity(one, other)))
 
 
@@ -105,7 +105,7 @@ def test_the_same_words_are_a_duplicate(again: str) -> None:
     assert (verdict.outcome, verdict.id, verdict.similarity) == ("duplicate", 2, 1.0)
 
 
-def test_another_mark_is_a_new_version_of_the_statement() -> None:
+def test_changed_punctuation_is_a_new_version_of_a_statement() -> None:
     assert compare("Kai plays the cello!", KNOWN).outcome == "supersedes"
 
 
@@ -115,7 +115,7 @@ def test_other_words_are_new() -> None:
     assert compare("😀", [Known(1, "🎉")]).outcome == "new"
 
 
-def test_the_threshold_itself_is_not_the_same_memory() -> None:
+def test_a_similarity_at_the_threshold_is_a_new_memory() -> None:
     near = similarity(CORRECTED, FORMER)
     assert compare(CORRECTED, KNOWN, threshold=near).outcome == "new"
     assert compare(CORRECTED, KNOWN, threshold=near - 1e-9).outcome == "supersedes"
@@ -223,7 +223,7 @@ statements = st.lists(st.sampled_from(["mira", "kai", "has", "two", "cats", "dog
 
 
 @given(statements, st.lists(statements, max_size=6), st.floats(0, 1))
-def test_the_verdict_is_that_of_comparing_each(content: str, contents: list[str], threshold: float) -> None:
+def test_the_verdict_equals_comparing_each_memory(content: str, contents: list[str], threshold: float) -> None:
     known = [Known(at, text) for at, text in enumerate(contents)]
     verdict = compare(content, known, threshold=threshold)
     equal = [other.id for other in known if other.content == content]

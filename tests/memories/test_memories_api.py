@@ -102,7 +102,7 @@ async def test_a_pin_stays_when_the_text_changes(api: httpx.AsyncClient, learn: 
 
 
 @pytest.mark.parametrize("scope", ["chat", "user"])
-async def test_what_a_person_set_stays_when_the_text_changes(
+async def test_fields_set_by_a_person_stay_when_the_text_changes(
     api: httpx.AsyncClient, learn: Learner, clock: SteppedClock, scope: str
 ) -> None:
     await learn_wide(api, scope=scope)
@@ -160,7 +160,7 @@ async def test_a_group_chat_does_not_share_what_one_knows(api: httpx.AsyncClient
 
 
 @pytest.mark.parametrize("scope", ["chat", "user"])
-async def test_what_was_forgotten_is_not_learnt_again(api: httpx.AsyncClient, learn: Learner, scope: str) -> None:
+async def test_a_forgotten_memory_is_not_learnt_again(api: httpx.AsyncClient, learn: Learner, scope: str) -> None:
     await learn_wide(api, scope=scope)
     await append(api, talk(1, 2))
     await checkpoint(api, "before")
@@ -181,7 +181,7 @@ async def test_what_was_forgotten_is_not_learnt_again(api: httpx.AsyncClient, le
 @pytest.mark.parametrize(
     ("scope", "under"), [("chat", CHAT), ("character", CHAT), ("character", KAI_OF_MIRA), ("user", CHAT)]
 )
-async def test_what_a_nearer_scope_forgot_is_not_learnt_again(
+async def test_a_memory_forgotten_in_a_nearer_scope_is_not_relearnt(
     api: httpx.AsyncClient, learn: Learner, scope: str, under: str
 ) -> None:
     await begin(api, "d")
@@ -224,7 +224,7 @@ async def test_a_corrected_text_does_not_come_back(
     assert await listed(api) == {THREE_CATS}
 
 
-async def test_what_a_chat_corrected_is_not_shown_again(
+async def test_a_text_corrected_in_a_chat_is_not_shown_there_again(
     api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
 ) -> None:
     await learn_wide(api)
@@ -240,7 +240,7 @@ async def test_what_a_chat_corrected_is_not_shown_again(
 
 
 @pytest.mark.parametrize("under", [CHAT, USER])
-async def test_what_a_person_archived_stays_there(
+async def test_a_memory_archived_by_a_person_stays_archived(
     api: httpx.AsyncClient, learn: Learner, clock: SteppedClock, under: str
 ) -> None:
     await learn_wide(api)

@@ -24,7 +24,7 @@ async def forget(api: httpx.AsyncClient, memory_id: str, **query: Any) -> str:
     return await call(api, "forget", {"memory_id": memory_id}, **query)
 
 
-async def test_what_a_reply_forgets_returns_without_it(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_a_memory_forgotten_by_a_reply_returns_without_it(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     await append(api, talk(1, 2))
     memory = await write(api, TOMAS)
@@ -114,7 +114,7 @@ async def test_a_text_that_another_chat_stored_meanwhile_is_forgotten(
     assert await listed(api, under=USER) == set()
 
 
-async def test_what_a_tool_forgot_is_learnt_without_its_reply(
+async def test_a_text_forgotten_by_a_tool_is_learnt_after_a_swipe(
     api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
 ) -> None:
     await begin(api)
@@ -127,9 +127,7 @@ async def test_what_a_tool_forgot_is_learnt_without_its_reply(
     assert (await learn(TOMAS, "m3")).outcome == "duplicate"
 
 
-async def test_what_a_person_archived_stays_there_if_a_tool_forgot_it(
-    api: httpx.AsyncClient, clock: SteppedClock
-) -> None:
+async def test_an_undone_tool_deletion_keeps_a_memory_archived(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     await append(api, talk(1, 2))
     memory = await write(api, TOMAS)
@@ -142,7 +140,7 @@ async def test_what_a_person_archived_stays_there_if_a_tool_forgot_it(
     assert await listed(api) == set()
 
 
-async def test_what_a_person_set_stays_if_a_tool_forgot_it(
+async def test_an_undone_tool_deletion_keeps_fields_set_by_a_person(
     api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
 ) -> None:
     await begin(api)

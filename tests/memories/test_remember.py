@@ -17,7 +17,7 @@ TWO_CATS = "Mira has lived with two cats in a small house near the old lighthous
 THREE_CATS = TWO_CATS.replace("two", "three")
 
 
-async def test_what_was_learnt_is_a_memory(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_a_learnt_item_is_stored_as_a_memory(api: httpx.AsyncClient, learn: Learner) -> None:
     await begin(api)
     await append(api, talk(1, 4))
     found = await learn(TOMAS, "m1", "m3", category="personal", importance=0.8, tags=("family",))
@@ -40,7 +40,7 @@ TAKEN_BACK: dict[str, tuple[Act, Act]] = {
 
 @pytest.mark.parametrize("scope", ["chat", "character", "user", "global"])
 @pytest.mark.parametrize("way", TAKEN_BACK)
-async def test_it_goes_and_returns_with_its_message(
+async def test_a_memory_leaves_and_returns_with_its_message(
     api: httpx.AsyncClient, learn: Learner, scope: str, way: str
 ) -> None:
     take_back, bring_back = TAKEN_BACK[way]
@@ -59,7 +59,7 @@ async def test_it_goes_and_returns_with_its_message(
     assert await known(api, "d") == elsewhere
 
 
-async def test_one_of_its_messages_is_enough(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_a_memory_stays_while_one_of_its_messages_exists(api: httpx.AsyncClient, learn: Learner) -> None:
     await begin(api)
     await append(api, talk(1, 4))
     await learn(TOMAS, "m1", "m3")
@@ -69,7 +69,7 @@ async def test_one_of_its_messages_is_enough(api: httpx.AsyncClient, learn: Lear
     assert await known(api) == set()
 
 
-async def test_a_wide_memory_changes_other_tags(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_a_wide_memory_changes_the_etags_of_other_chats(api: httpx.AsyncClient, learn: Learner) -> None:
     await learn_wide(api)
     await begin(api, "d")
     await append(api, talk(1, 2))
@@ -102,7 +102,9 @@ async def test_the_same_words_again_add_a_source(api: httpx.AsyncClient, learn: 
     assert await known(api) == {TOMAS}
 
 
-async def test_a_similar_one_holds_in_its_place(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+async def test_a_similar_newer_memory_supersedes_the_former_one(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
+) -> None:
     await begin(api)
     await append(api, talk(1, 4))
     first = await learn(TWO_CATS, "m1")
@@ -142,7 +144,7 @@ async def test_scopes_are_compared_apart(api: httpx.AsyncClient, learn: Learner)
 
 
 @pytest.mark.parametrize("scope", ["chat", "user"])
-async def test_restored_before_it_is_gone_then_back(api: httpx.AsyncClient, learn: Learner, scope: str) -> None:
+async def test_a_memory_follows_restores_and_line_switches(api: httpx.AsyncClient, learn: Learner, scope: str) -> None:
     await learn_wide(api, scope=scope)
     await begin(api, "d")
     await append(api, talk(1, 2))
@@ -174,7 +176,7 @@ async def test_supersession_ends_with_its_line(api: httpx.AsyncClient, learn: Le
     assert await known(api) == await known(api, "d") == {TWO_CATS}
 
 
-async def test_a_cut_off_takes_back_what_it_taught(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_a_truncation_removes_the_memories_of_its_messages(api: httpx.AsyncClient, learn: Learner) -> None:
     await begin(api)
     await append(api, talk(1, 4))
     await learn(TWO_CATS, "m2")
@@ -183,7 +185,7 @@ async def test_a_cut_off_takes_back_what_it_taught(api: httpx.AsyncClient, learn
     assert await known(api) == {TWO_CATS}
 
 
-async def test_forks_before_and_after(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_a_fork_has_only_the_memories_before_it(api: httpx.AsyncClient, learn: Learner) -> None:
     await begin(api)
     await append(api, talk(1, 4))
     await learn(TOMAS, "m4")
@@ -194,7 +196,7 @@ async def test_forks_before_and_after(api: httpx.AsyncClient, learn: Learner) ->
     assert await known(api, "after") == {TOMAS}
 
 
-async def test_taught_by_two_chats_one_of_which_is_erased(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_a_memory_of_two_chats_stays_until_both_are_erased(api: httpx.AsyncClient, learn: Learner) -> None:
     await learn_wide(api)
     await learn_wide(api, "d")
     for chat_id in ("c", "d"):
@@ -209,7 +211,7 @@ async def test_taught_by_two_chats_one_of_which_is_erased(api: httpx.AsyncClient
     assert (await api.delete(USER)).status_code == 204
 
 
-async def test_a_reimport_carries_what_was_learnt(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_memories_follow_their_messages_in_a_reimport(api: httpx.AsyncClient, learn: Learner) -> None:
     await learn_wide(api)
     messages = talk(1, 4)
     await append(api, messages)
@@ -225,7 +227,9 @@ async def test_a_reimport_carries_what_was_learnt(api: httpx.AsyncClient, learn:
     assert await known(api) == set()
 
 
-async def test_what_was_said_earlier_does_not_hold(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+async def test_an_earlier_statement_does_not_replace_a_later_one(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
+) -> None:
     await begin(api)
     await append(api, talk(1, 4))
     early = clock()

@@ -32,7 +32,7 @@ async def session_of(api: httpx.AsyncClient, content: str, **query: Any) -> str 
     return found
 
 
-async def test_it_is_that_of_the_newest_source(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_a_memory_has_the_session_of_its_newest_source(api: httpx.AsyncClient, learn: Learner) -> None:
     first, second = await sessions(api)
     await learn(TWO_CATS, "m3")
     await learn(TOMAS, "m2", "m6")
@@ -42,14 +42,14 @@ async def test_it_is_that_of_the_newest_source(api: httpx.AsyncClient, learn: Le
     assert await session_of(api, TOMAS) == first
 
 
-async def test_what_a_person_writes_belongs_to_none(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_a_text_by_a_person_belongs_to_no_session(api: httpx.AsyncClient, learn: Learner) -> None:
     await write(api, TWO_CATS)
     found = await learn(TOMAS, "m2")
     await change(api, found.memory_id, content="Mira's brother Tomas is a pilot.")
     assert [one["session_id"] for one in await memories(api)] == [None, None]
 
 
-async def test_it_stays_through_restore_switch_and_fork(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_the_session_survives_a_restore_switch_and_fork(api: httpx.AsyncClient, learn: Learner) -> None:
     _, second = await sessions(api)
     await learn(TOMAS, "m6")
     await checkpoint(api, "later")
@@ -75,7 +75,7 @@ async def test_a_memory_of_the_user_names_where_it_was_learnt(api: httpx.AsyncCl
     assert (of_user["sources"], in_other["sources"]) == ([], [])
 
 
-async def test_a_chat_without_breaks_has_one_if_sessions_are_on(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_a_chat_without_breaks_has_a_session_if_they_are_on(api: httpx.AsyncClient, learn: Learner) -> None:
     await begin(api, "d", **IDLE)
     await append(api, talk(1, 2), "d")
     found = await learn(TOMAS, "m1", chat_id="d")

@@ -52,7 +52,7 @@ def test_json_without_highlights_stays_as_it_is(value: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "No JSON.", "[cut off", "{'single': 'quotes'}", '【Highlight 1】: x\n["y"]'])
-def test_what_is_no_json_answer_stays_as_it_is(text: str) -> None:
+def test_text_that_is_not_json_is_left_unchanged(text: str) -> None:
     assert json_as_lines(text) == text
 
 

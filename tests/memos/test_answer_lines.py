@@ -40,7 +40,7 @@ def join(*lines: str) -> Joined:
         ([], []),
     ],
 )
-def test_lines_are_joined_by_what_they_are(lines: list[str], joined: Joined) -> None:
+def test_lines_are_joined_to_highlights_by_their_form(lines: list[str], joined: Joined) -> None:
     assert join(*lines) == joined
 
 
@@ -68,6 +68,6 @@ def test_joining_changes_no_line_that_was_read(lines: list[Line], by_label: bool
 
 
 @given(st.lists(LINES))
-def test_by_label_each_label_begins_a_highlight(lines: list[Line]) -> None:
+def test_each_labelled_line_begins_a_highlight(lines: list[Line]) -> None:
     joined = join_lines(lines, by_label=True)
     assert [line.indent for line in joined] == [line.indent for line in lines if line.labelled]

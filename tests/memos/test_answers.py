@@ -163,17 +163,17 @@ HANDED = [*LABELLED, *TAGS, *LISTS, *JSON, *THOUGHTS]
 
 
 @pytest.mark.parametrize("said", HANDED, ids=[said.case for said in HANDED])
-def test_what_models_really_answer_is_read(said: Said) -> None:
+def test_answers_in_every_usual_form_are_parsed(said: Said) -> None:
     assert [(found.text, found.category) for found in parse_highlights(said.answer)] == said.highlights
 
 
 @pytest.mark.parametrize("answer", NOTHING)
-def test_an_explicit_nothing_is_an_empty_memo(answer: str) -> None:
+def test_an_answer_of_nothing_is_an_empty_memo(answer: str) -> None:
     assert parse_highlights(answer) == []
 
 
 @pytest.mark.parametrize("answer", UNUSABLE)
-def test_what_is_neither_a_highlight_nor_nothing_is_unusable(answer: str) -> None:
+def test_any_other_answer_without_highlights_is_unusable(answer: str) -> None:
     with pytest.raises(UnusableAnswer):
         parse_highlights(answer)
 
@@ -252,7 +252,7 @@ def test_any_answer_is_read_or_unusable(answer: str) -> None:
 
 
 @given(ANSWERS)
-def test_what_was_read_and_written_down_is_read_the_same_again(answer: str) -> None:
+def test_rendered_highlights_are_parsed_unchanged(answer: str) -> None:
     try:
         shown = render_highlights(parse_highlights(answer))
     except UnusableAnswer:
@@ -319,7 +319,7 @@ def test_a_cut_off_answer_without_a_whole_highlight_fails(answer: str) -> None:
 
 
 @given(st.sampled_from([said.answer for said in CUT_OFF]), st.integers(0, 200))
-def test_wherever_it_is_cut_off_no_half_sentence_is_kept(answer: str, end: int) -> None:
+def test_no_half_sentence_of_a_cut_off_answer_is_kept(answer: str, end: int) -> None:
     try:
         found = parse_cut_off(answer[:end])
     except UnusableAnswer:

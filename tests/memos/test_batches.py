@@ -125,7 +125,7 @@ def test_a_batch_ends_at_its_last_eligible_message(messages: list[Said], chosen:
 
 
 @given(talks(), st.lists(st.integers(0, 60)), settings)
-def test_it_makes_no_difference_how_many_messages_come_at_once(
+def test_batches_do_not_depend_on_how_appends_are_split(
     messages: list[Said], cuts: list[int], chosen: Settings
 ) -> None:
     size, each = chosen
@@ -134,7 +134,7 @@ def test_it_makes_no_difference_how_many_messages_come_at_once(
 
 
 @given(talks(), talks(), settings)
-def test_what_comes_later_moves_no_boundary(messages: list[Said], more: list[Said], chosen: Settings) -> None:
+def test_later_messages_move_no_batch_boundary(messages: list[Said], more: list[Said], chosen: Settings) -> None:
     size, each = chosen
     before, _ = form_batches(None, messages, size=size, filters=each)
     later = [Said(len(messages) + said.seq, said.role, tokens=said.tokens) for said in more]
@@ -182,7 +182,7 @@ def test_an_import_of_1000_messages_forms_all_batches_at_once(size: int) -> None
     assert open_batch == OpenBatch(1_000 // size * size + 1, size, Filters(), 1_000 % size)
 
 
-def test_nothing_opens_no_batch() -> None:
+def test_an_empty_list_opens_no_batch() -> None:
     assert form_batches(None, [], size=8, filters=Filters()) == ([], None)
 
 

@@ -115,7 +115,7 @@ async def test_a_written_memory_is_shown_at_once_and_covers_nothing(api: httpx.A
     assert "the sea at night" in next(s["text"] for s in (await context(api))["segments"] if s["name"] == "memos")
 
 
-async def test_what_a_person_writes_stands_where_the_person_says(api: httpx.AsyncClient) -> None:
+async def test_a_memory_by_a_person_has_the_given_position(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 5))
     assert (await write(api, after_seq=2))["after_seq"] == 2
     assert (await write(api, after_seq=0))["after_seq"] == 0
@@ -124,7 +124,7 @@ async def test_what_a_person_writes_stands_where_the_person_says(api: httpx.Asyn
     assert [memo["after_seq"] for memo in await book(api)] == [0, 2]
 
 
-async def test_what_a_person_writes_counts_in_the_window(
+async def test_a_memory_by_a_person_counts_in_the_window(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await made(api, dispatcher, clock, 15)
@@ -205,7 +205,7 @@ async def test_an_edit_makes_a_stale_memo_fresh(
     assert (memo["stale"], memo["in_prompt"]) == (True, True)
 
 
-async def test_pinned_memos_stand_beside_the_window(
+async def test_pinned_memos_are_shown_beside_the_window(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await made(api, dispatcher, clock, 17)

@@ -92,7 +92,7 @@ async def test_an_import_of_1000_messages_makes_a_memo_per_eight(
     assert model.peak <= 8
 
 
-async def test_nothing_is_asked_before_the_settle_time_is_over(
+async def test_no_call_is_made_before_the_settle_time_is_over(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
@@ -189,7 +189,7 @@ async def test_a_refused_request_is_retried_later_and_then_fails(
 
 
 @pytest.mark.parametrize("step", [refuses(500), refuses(429), HANG_UP], ids=["500", "429", "hang up"])
-async def test_a_day_without_a_model_mends_itself(
+async def test_the_next_append_revives_memos_after_an_outage(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock, step: Step
 ) -> None:
     model.otherwise = step
@@ -207,7 +207,7 @@ async def test_a_day_without_a_model_mends_itself(
     assert [memo["attempts"] for memo in await book(api)] == [1, 1, 1]
 
 
-async def test_a_memo_that_no_model_was_asked_for_revives_nothing(
+async def test_a_memo_made_without_a_call_revives_no_failed_work(
     api: httpx.AsyncClient,
     dispatcher: Dispatcher,
     model: ScriptedModel,
@@ -262,7 +262,7 @@ async def test_a_batch_that_waits_for_a_retry_holds_back_no_later_one(
     assert await statuses(api) == ["pending", "ready", "ready"]
 
 
-async def test_due_work_whose_memo_is_gone_goes_without_a_call(
+async def test_due_work_of_a_deleted_memo_is_dropped_without_a_call(
     api: httpx.AsyncClient,
     dispatcher: Dispatcher,
     model: ScriptedModel,

@@ -75,7 +75,7 @@ async def test_messages_of_the_batch_have_their_local_times(
     assert [line["time"] for line in lines] == ["2026-05-29 03:07"] * 8
 
 
-async def test_one_line_tells_of_the_user_and_of_each_speaker(
+async def test_the_user_and_each_speaker_are_described_in_one_line(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     names = ("Kai", "Lena", "Tess", "Rob")
@@ -101,7 +101,8 @@ async def test_characters_who_are_only_named_are_described(
     messages = [said(n, name="Kai") if n % 2 == 0 else said(n) for n in range(1, 9)]
     messages[2]["content"] = "Where is LENA? Also, 灯子は?"
     await make(api, dispatcher, clock, messages)
-    assert [line["name"] for line in quoted_in(asked(model)[0], "personas")] == ["Kai", "Lena", "灯子"]
+    described: list[Any] = quoted_in(model.questions[0], "personas")
+    assert [line["name"] for line in described] == ["Kai", "Lena", "灯子"]
 
 
 async def test_context_stays_quoted_data(

@@ -193,7 +193,7 @@ def test_a_long_message_keeps_head_and_tail_with_a_mark() -> None:
     assert 50 <= count_tokens(short) <= 60
 
 
-def test_what_short_texts_do_not_need_goes_to_the_long_ones() -> None:
+def test_long_texts_share_the_budget_left_by_short_ones() -> None:
     short, long, longer = "one two", "word " * 300, "word " * 900
     shortened = shorten_to_share([long, short, longer], 102, count_words)
     assert shortened[1] == short
@@ -206,7 +206,7 @@ def test_all_together_cost_no_more_than_the_budget(texts: list[str], budget: int
 
 
 @given(TEXTS, BUDGETS, COUNTERS)
-def test_what_fits_an_equal_share_is_untouched(texts: list[str], budget: int, count: Count) -> None:
+def test_texts_within_an_equal_share_are_unchanged(texts: list[str], budget: int, count: Count) -> None:
     for text, shortened in zip(texts, shorten_to_share(texts, budget, count), strict=True):
         if count(text) <= budget // len(texts):
             assert shortened == text

@@ -55,7 +55,7 @@ async def contexts(api: httpx.AsyncClient) -> list[str]:
     return [str(await context(api, format=name)) for name in FORMATS]
 
 
-async def told_in(api: httpx.AsyncClient, text: str) -> int:
+async def count_formats_with(api: httpx.AsyncClient, text: str) -> int:
     """In how many formats the context says something."""
     return sum(text in one for one in await contexts(api))
 
@@ -269,12 +269,12 @@ async def test_a_stale_memo_is_in_no_context_until_it_is_made_again(
     memo = (await remembered(api, dispatcher, clock, window=3))[2]
     assert await shown(api) == [3, 4, 5]
     assert "brass key" in memo["text"]
-    assert await told_in(api, "brass key") == len(FORMATS)
+    assert await count_formats_with(api, "brass key") == len(FORMATS)
 
     await edit(api, "m18", content=WHISTLE)
     assert await shown(api) == [2, 4, 5], "an older memo takes the place"
     assert (await context(api))["memo_window"] == {"memos": 3, "first_seq": 9, "last_seq": 40, "gaps": [[17, 24]]}
-    assert await told_in(api, "brass key") == 0
+    assert await count_formats_with(api, "brass key") == 0
     stale = (await book(api))[2]
     assert stale == memo | {"stale": True, "in_prompt": False, "attempts": 0}
     report = (await get(api, "/inclusion", after_seq=16, limit=8))["items"]
@@ -286,9 +286,9 @@ async def test_a_stale_memo_is_in_no_context_until_it_is_made_again(
     again = (await book(api))[2]
     assert (again["status"], again["stale"], again["attempts"], again["error"]) == ("ready", False, 1, None)
     assert "silver whistle" in again["text"]
-    assert await told_in(api, "silver whistle") == len(FORMATS)
+    assert await count_formats_with(api, "silver whistle") == len(FORMATS)
     assert "brass key" not in str(await book(api))
-    assert await told_in(api, "brass key") == 0
+    assert await count_formats_with(api, "brass key") == 0
 
 
 async def test_an_expired_stale_memo_is_no_gap_and_is_made_again(
@@ -337,7 +337,7 @@ async def test_a_pinned_stale_memo_is_omitted_until_it_is_fresh(
     assert await shown(api) == [3, 5]
     await edit(api, "m18", content=WHISTLE)
     assert await shown(api) == [5]
-    assert await told_in(api, "brass key") == 0
+    assert await count_formats_with(api, "brass key") == 0
     await settle(dispatcher, clock)
     assert await shown(api) == [3, 5]
     assert (await book(api))[2]["pinned"]
@@ -356,7 +356,7 @@ async def test_an_edited_memo_stays_shown_and_is_marked_as_stale(
     await edit(api, "m18", content=WHISTLE)
     assert (await book(api))[2] == edited | {"stale": True}
     assert (await context(api))["memo_window"] == {"memos": 5, "first_seq": 1, "last_seq": 40, "gaps": []}
-    assert await told_in(api, "Kai hid something.") == len(FORMATS)
+    assert await count_formats_with(api, "Kai hid something.") == len(FORMATS)
     assert await due_rows(database, tenant) == []
     assert await settle(dispatcher, clock, 60) == 0
     assert len(model.calls) == 5
@@ -390,7 +390,7 @@ async def test_a_written_memory_does_not_depend_on_messages(
     assert (own["stale"], own["in_prompt"]) == (False, True)
 
 
-async def test_a_deleted_memo_stays_deleted_whatever_its_messages_say(
+async def test_a_deleted_memo_stays_deleted_when_messages_change(
     api: httpx.AsyncClient,
     dispatcher: Dispatcher,
     model: ScriptedModel,
@@ -568,7 +568,7 @@ async def test_a_full_cut_waits_for_a_memo_that_has_become_stale(
     await settle(dispatcher, clock)
     cut = (await context(api))["history"]
     assert (cut["anchor_seq"], cut["last_cut"]["reason"]) == (17, "full")
-    assert await told_in(api, "silver whistle") == len(FORMATS)
+    assert await count_formats_with(api, "silver whistle") == len(FORMATS)
 
 
 async def test_a_full_cut_follows_an_undone_edit_with_the_next_append(

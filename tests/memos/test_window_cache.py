@@ -92,7 +92,7 @@ class Conversation(RuleBasedStateMachine):
         self.service.run(self.service.api.delete("/v1/chats/c"))
 
     @rule(count=st.integers(1, 7))
-    def tell(self, count: int) -> None:
+    def append_messages(self, count: int) -> None:
         self.service.run(append(self.service.api, talk(self.told + 1, self.told + count)))
         self.told += count
 
@@ -135,7 +135,7 @@ class Conversation(RuleBasedStateMachine):
         ok(self.service.run(self.service.api.request(method, f"/v1/chats/c/memos{path}", json=body)), status)
 
     @invariant()
-    def the_window_is_what_the_book_says(self) -> None:
+    def the_window_equals_the_book(self) -> None:
         chat, self.memos, gaps, filling_from = self.service.run(self.read())
         shown = [memo["number"] for memo in self.memos if memo["in_prompt"]]
         assert shown == expected_window(self.memos, chat)

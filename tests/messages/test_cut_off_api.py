@@ -126,7 +126,7 @@ async def test_with_an_edge_at_each_message_only_missing_ones_return(api: httpx.
     assert (await history(api))[:2] == (11, 20)
 
 
-async def test_it_never_goes_back_beyond_the_first_message(
+async def test_the_anchor_never_goes_back_before_the_first_message(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await talk_with_memos(api, dispatcher, clock, 33)
@@ -141,7 +141,7 @@ async def test_it_never_goes_back_beyond_the_first_message(
     assert (await context(api))["history"]["last_cut"] == cut, "from the first message there is no way back"
 
 
-async def test_it_goes_back_as_far_as_the_next_edge_is(
+async def test_the_anchor_goes_back_to_the_next_edge_however_far(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     # So many more messages than are kept lie between two edges that they are not all read at once.
@@ -160,7 +160,7 @@ async def test_it_goes_back_as_far_as_the_next_edge_is(
 
 
 @pytest.mark.parametrize("gap", [0, 1])
-async def test_it_never_parts_a_tool_call_from_its_result(api: httpx.AsyncClient, gap: int) -> None:
+async def test_the_anchor_never_separates_a_call_from_its_result(api: httpx.AsyncClient, gap: int) -> None:
     history_settings = {"keep_messages": 4, "grow_messages": 0, "edges": "every_message"}
     await put(api, settings={"history": history_settings, "memos": {"enabled": False}})
     call = {"id": "call", "role": "assistant", "content": "Let me look.", "tool_calls": [CALL]}
@@ -303,7 +303,7 @@ async def test_personal_texts_move_to_the_new_head_and_stay_shown(
     assert refused["code"] == "memo_without_messages"
 
 
-async def test_what_a_person_deleted_does_not_come_back_with_a_cut(
+async def test_deleted_memos_do_not_return_after_a_truncation(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await talk_with_memos(api, dispatcher, clock, 24)
@@ -355,7 +355,7 @@ async def test_cutting_off_again_changes_nothing(
 
 
 @pytest.mark.parametrize("from_seq", [41, 1_000, 2**31 - 1])
-async def test_behind_the_head_there_is_nothing_to_cut_off(
+async def test_a_truncation_after_the_head_changes_nothing(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str, from_seq: int
 ) -> None:
     await talk_with_memos(api, dispatcher, clock, 40)
@@ -417,7 +417,7 @@ async def test_truncated_messages_are_not_counted(
 
 
 @pytest.mark.parametrize("query", [{}, {"from_seq": 0}, {"from_seq": -1}, {"from_seq": 2**31}, {"from_seq": "x"}])
-async def test_a_cut_that_cannot_be_is_refused_and_changes_nothing(
+async def test_an_invalid_truncation_is_refused_and_changes_nothing(
     api: httpx.AsyncClient, database: Database, tenant: str, query: Json
 ) -> None:
     await append(api, talk(1, 8))

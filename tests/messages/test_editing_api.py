@@ -95,7 +95,7 @@ async def hide_by_scenes(database: Database, tenant: str, *seqs: int) -> None:
 # --- edit ---
 
 
-async def test_an_edit_is_answered_with_the_message_as_it_is_now(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_an_edit_returns_the_changed_message(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await append(api, [said(1), said(2, name="Kai", metadata={"mood": "calm"}), said(3)])
     before = await listed(api)
     clock.step(60)
@@ -111,7 +111,7 @@ async def test_an_edit_is_answered_with_the_message_as_it_is_now(api: httpx.Asyn
 
 
 @pytest.mark.parametrize("name", FORMATS)
-async def test_the_context_says_what_was_edited_at_once(api: httpx.AsyncClient, name: str) -> None:
+async def test_the_context_has_an_edited_text_at_once(api: httpx.AsyncClient, name: str) -> None:
     await append(api, talk(1, 3))
     before = await context(api, format=name)
     await edit(api, "m2", content="The lamp was never lit.")
@@ -148,7 +148,7 @@ async def test_the_same_text_again_is_no_edit(api: httpx.AsyncClient, database: 
     assert await rows(database, tenant) == before
 
 
-async def test_marks_are_set_and_lifted_and_what_is_not_named_stays(api: httpx.AsyncClient) -> None:
+async def test_marks_are_set_and_lifted_and_other_fields_stay(api: httpx.AsyncClient) -> None:
     await append(api, [said(1, metadata={"mood": "calm", "n": 1})])
     before = await get(api, "/messages/m1")
     assert await edit(api, "m1", pinned=True) == before | {"pinned": True}
@@ -431,7 +431,7 @@ async def test_invalid_ranges_are_rejected_by_index_without_a_change(
     assert await rows(database, tenant) == before
 
 
-async def test_what_scenes_hid_is_the_users_once_the_user_hides_it(
+async def test_a_message_hidden_by_scenes_can_be_hidden_by_the_user(
     api: httpx.AsyncClient, database: Database, tenant: str, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 8))
@@ -511,7 +511,7 @@ CHANGES: list[tuple[str, str, Json | None]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES, ids=[f"{method} {path}" for method, path, _ in CHANGES])
-async def test_whoever_may_not_change_a_message_changes_nothing(
+async def test_unauthorised_callers_cannot_change_a_message(
     app: FastAPI,
     api: httpx.AsyncClient,
     database: Database,
@@ -588,7 +588,7 @@ async def test_a_retried_append_marks_what_was_deleted_since(api: httpx.AsyncCli
 
 
 @pytest.mark.parametrize("message_id", ["a/b", "/", "a/", "m1/swipes", "x?y#z", "%2F", "a b", "語"])
-async def test_a_message_is_found_by_whatever_id_it_has(api: httpx.AsyncClient, message_id: str) -> None:
+async def test_a_message_is_found_by_any_valid_id(api: httpx.AsyncClient, message_id: str) -> None:
     await append(api, [said(1), said(2, id=message_id)])
     path = f"/v1/chats/c/messages/{quote(message_id, safe='')}"
     assert ok(await api.get(path), 200)["id"] == message_id

@@ -41,7 +41,7 @@ async def test_much_text_at_once_is_counted_like_little(api: httpx.AsyncClient) 
     assert (await append(api, given, status=200))["created"] == 0
 
 
-async def test_a_message_keeps_everything_that_was_said_of_it(api: httpx.AsyncClient) -> None:
+async def test_a_message_keeps_all_of_its_given_fields(api: httpx.AsyncClient) -> None:
     full = {
         "id": "full",
         "role": "assistant",
@@ -118,7 +118,7 @@ async def test_a_messages_time_is_given_but_does_not_order_it(api: httpx.AsyncCl
         True,
     ],
 )
-async def test_a_time_that_not_every_zone_can_tell_is_refused(api: httpx.AsyncClient, sent_at: Any) -> None:
+async def test_an_invalid_or_extreme_time_is_refused(api: httpx.AsyncClient, sent_at: Any) -> None:
     problem = await append(api, [said(1), said(2, sent_at=sent_at)], status=422)
     assert problem["errors"][0]["loc"] == ["body", "messages", 1, "sent_at"]
     await get(api, "", 404)
@@ -139,7 +139,7 @@ async def test_known_messages_stay_and_new_ones_are_appended_in_order(api: httpx
     assert [one["id"] for one in (await get(api, "/messages"))["items"]][:6] == ["m1", "m2", "m3", "m4", "m6", "m5"]
 
 
-async def test_only_role_and_text_make_a_message_another_one(api: httpx.AsyncClient) -> None:
+async def test_a_retry_may_differ_in_all_but_role_and_text(api: httpx.AsyncClient) -> None:
     await append(api, [said(1, name="Mira", metadata={"a": 1})])
     answer = await append(api, [said(1, name="Ren", importance=1, sent_at="2020-01-01T00:00:00Z")], status=200)
     assert (answer["messages"][0]["name"], answer["messages"][0]["sent_at"]) == ("Mira", "2026-04-01T12:00:00Z")
@@ -208,9 +208,7 @@ async def test_an_append_is_of_one_to_a_thousand_messages(api: httpx.AsyncClient
         ({"role": "user", "content": "x", "swipes": ["y"]}, "content"),
     ],
 )
-async def test_a_message_that_cannot_be_names_its_place_and_field(
-    api: httpx.AsyncClient, message: Json, field: str
-) -> None:
+async def test_an_invalid_message_names_its_index_and_field(api: httpx.AsyncClient, message: Json, field: str) -> None:
     problem = await append(api, [said(1), message], status=422)
     assert problem["errors"][0]["loc"] == ["body", "messages", 1, field]
     await get(api, "", 404)

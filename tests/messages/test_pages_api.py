@@ -52,7 +52,7 @@ async def test_pages_follow_each_other_without_holes_or_repeats(api: httpx.Async
     assert seqs[-1] == query.get("before_seq", 26) - 1
 
 
-async def test_a_message_tells_its_memo(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
+async def test_a_message_names_its_memo(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
     await append(api, talk(1, 17))
     first, second = (memo["id"] for memo in (await get(api, "/memos"))["items"])
     clock.step(2)

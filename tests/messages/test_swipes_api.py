@@ -23,7 +23,7 @@ async def swipes(api: httpx.AsyncClient, message_id: str = "m2") -> tuple[list[s
     return message["swipes"], message["selected_swipe"]
 
 
-async def test_a_new_text_stands_behind_the_others_and_is_selected(api: httpx.AsyncClient) -> None:
+async def test_a_new_swipe_is_added_last_and_selected(api: httpx.AsyncClient) -> None:
     await append(api, [said(1), said(2, name="Kai", metadata={"mood": "calm"}), said(3)])
     before = await get(api, "/messages/m2")
     assert (before["swipes"], before["selected_swipe"]) == ([FIRST], 0)
@@ -208,7 +208,7 @@ async def test_a_blank_text_is_not_sent_while_it_is_selected(api: httpx.AsyncCli
     assert (await context(api))["history"]["messages"] == 3
 
 
-async def test_marks_are_the_messages_and_not_its_texts(api: httpx.AsyncClient) -> None:
+async def test_marks_belong_to_the_message_and_not_to_a_swipe(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 3))
     await edit(api, "m2", pinned=True, excluded=True, hidden=True)
     added = await add_swipe(api, "m2", "Second.")
@@ -217,7 +217,7 @@ async def test_marks_are_the_messages_and_not_its_texts(api: httpx.AsyncClient) 
 
 
 @pytest.mark.parametrize("role", ["user", "system", "tool", "narrator"])
-async def test_whoever_speaks_can_have_several_texts(api: httpx.AsyncClient, role: str) -> None:
+async def test_messages_of_any_role_can_have_swipes(api: httpx.AsyncClient, role: str) -> None:
     await append(api, [said(1), said(2, role=role)])
     await add_swipe(api, "m2", "Second.")
     assert await swipes(api) == ([FIRST, "Second."], 1)

@@ -77,7 +77,7 @@ async def test_the_history_counts_what_scenes_hide(
     assert (await get(api, "/context"))["history"]["messages"] == 16
 
 
-async def test_what_a_person_shows_scenes_leave_in_sight(
+async def test_a_message_shown_by_a_person_is_not_hidden_by_scenes(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 4))
@@ -103,7 +103,7 @@ async def test_scenes_do_not_hide_what_a_person_has_shown_again(
     assert await hidden_by(api) == [None, None, None, "user"]
 
 
-async def test_a_message_hidden_again_by_a_person_is_no_longer_kept(
+async def test_hiding_a_message_again_unpins_its_visibility(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 2))
@@ -119,7 +119,7 @@ async def test_a_message_hidden_again_by_a_person_is_no_longer_kept(
     assert [row["visibility_pinned"] for row in kept] == [False, False]
 
 
-async def test_showing_what_nobody_hid_does_not_keep_it_in_sight(
+async def test_showing_a_visible_message_does_not_pin_it(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 2))

@@ -8,12 +8,12 @@ from app.narratives.chain import Chain, Link
 from tests.narratives.chains import chains
 
 
-def is_true(chain: Chain, at: int) -> bool:
+def is_valid(chain: Chain, at: int) -> bool:
     """By the rule, spelled out: everything back to a person's text, or to the beginning, says what it said."""
     link = chain.links[at]
     if link.origin == "person":
         return True
-    return link.is_fresh and (at == 0 or is_true(chain, at - 1))
+    return link.is_fresh and (at == 0 or is_valid(chain, at - 1))
 
 
 @given(chains(), st.integers(0, 40) | st.none(), st.booleans())
@@ -23,7 +23,7 @@ def test_the_latest_valid_version_equals_that_of_a_slow_search(
     fitting = [
         link
         for at, link in enumerate(chain.links)
-        if is_true(chain, at)
+        if is_valid(chain, at)
         and not link.deleted
         and (before is None or link.last_unit < before)
         and (not by_person or link.origin == "person")
@@ -33,7 +33,7 @@ def test_the_latest_valid_version_equals_that_of_a_slow_search(
 
 @given(chains(), st.integers(0, 8))
 def test_a_version_is_found_only_while_it_is_valid(chain: Chain, version: int) -> None:
-    fitting = [link for at, link in enumerate(chain.links) if is_true(chain, at) and not link.deleted]
+    fitting = [link for at, link in enumerate(chain.links) if is_valid(chain, at) and not link.deleted]
     assert chain.find_valid(version) == next((link for link in fitting if link.version == version), None)
 
 
@@ -42,7 +42,7 @@ def test_a_context_contains_a_kept_text_before_its_cut(chain: Chain, before: int
     fitting = [
         link
         for at, link in enumerate(chain.links)
-        if is_true(chain, at)
+        if is_valid(chain, at)
         and not link.deleted
         and (link.last_unit < before or (link.has_kept and link.origin == "person"))
         and (not by_person or link.origin == "person")
@@ -51,9 +51,9 @@ def test_a_context_contains_a_kept_text_before_its_cut(chain: Chain, before: int
 
 
 @given(chains())
-def test_without_kept_texts_the_chain_ends_before_them(chain: Chain) -> None:
+def test_without_kept_ends_the_chain_before_kept_texts(chain: Chain) -> None:
     usable = [
-        link for at, link in enumerate(chain.links) if is_true(chain, at) and not link.deleted and not link.has_kept
+        link for at, link in enumerate(chain.links) if is_valid(chain, at) and not link.deleted and not link.has_kept
     ]
     before = chain.without_kept()
     assert before.latest_valid() == (usable[-1] if usable else None)
@@ -61,23 +61,23 @@ def test_without_kept_texts_the_chain_ends_before_them(chain: Chain) -> None:
 
 
 @given(chains())
-def test_what_is_covered_ends_with_the_latest_valid_version(chain: Chain) -> None:
-    true = [link for at, link in enumerate(chain.links) if is_true(chain, at) and not link.deleted]
+def test_coverage_ends_with_the_latest_valid_version(chain: Chain) -> None:
+    true = [link for at, link in enumerate(chain.links) if is_valid(chain, at) and not link.deleted]
     assert chain.covered == (true[-1].last_unit if true else 0)
 
 
 @given(chains())
-def test_a_service_version_is_stale_just_when_it_is_not_true(chain: Chain) -> None:
+def test_a_generated_version_is_stale_exactly_if_it_is_invalid(chain: Chain) -> None:
     for at, link in enumerate(chain.links):
         if link.origin != "person":
-            assert chain.is_stale(link.version) is not is_true(chain, at)
+            assert chain.is_stale(link.version) is not is_valid(chain, at)
 
 
 @given(chains())
 def test_a_personal_version_is_stale_if_its_base_is(chain: Chain) -> None:
     for at, link in enumerate(chain.links):
         if link.origin == "person":
-            of_before = at > 0 and chain.links[at - 1].origin != "person" and not is_true(chain, at - 1)
+            of_before = at > 0 and chain.links[at - 1].origin != "person" and not is_valid(chain, at - 1)
             former_person = at > 0 and chain.links[at - 1].origin == "person"
             assert chain.is_stale(link.version) == (not link.is_fresh or (of_before and not former_person))
 
@@ -92,12 +92,12 @@ def test_a_fold_replaces_only_invalid_generated_versions(chain: Chain) -> None:
     assert all(base is None or version > base.version for version in gone)
 
 
-def test_a_version_that_is_not_in_the_chain_has_no_standing() -> None:
+def test_a_version_outside_the_chain_raises_a_key_error() -> None:
     with pytest.raises(KeyError):
         Chain().is_stale(1)
 
 
-def test_a_version_has_a_step_unless_it_covers_nothing_itself() -> None:
+def test_a_version_without_own_coverage_has_no_step() -> None:
     assert Link(1, None, 1, 1, "model", True).has_step
     assert Link(2, 1, 2, 9, "person", True).has_step
     assert not Link(1, None, 1, 0, "person", True).has_step

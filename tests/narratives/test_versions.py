@@ -37,18 +37,18 @@ class IdleConnections:
         self.current: int | None = None
         self.newest = 0
 
-    def true(self, version: int | None) -> bool:
+    def is_valid(self, version: int | None) -> bool:
         if version not in self.told:
             return True
         one = self.told[version]
-        return one.person or (one.clean and self.true(one.base))
+        return one.person or (one.clean and self.is_valid(one.base))
 
     def latest_valid(self, before: int | None = None, *, usable: bool = False) -> Told | None:
         at = self.current
         while at in self.told:
             one = self.told[at]
             early = before is None or one.last < before or (usable and one.person and one.kept != "")
-            if self.true(at) and not one.deleted and early:
+            if self.is_valid(at) and not one.deleted and early:
                 return one
             at = one.base
         return None
@@ -61,7 +61,7 @@ class IdleConnections:
         return found
 
     def drop_superseded(self, base: Told | None) -> None:
-        gone = {v for v in self.chain() if not self.true(v) and (base is None or v > base.version)}
+        gone = {v for v in self.chain() if not self.is_valid(v) and (base is None or v > base.version)}
         while True:
             more = {one.version for one in self.told.values() if one.base in gone and not one.person} - gone
             if not more:
@@ -180,10 +180,10 @@ class Walk:
             chain = await narratives.read_chain(
                 self._db, self._line, STORY, **({"from_unit": before} if before else {})
             )
-            assert _named(chain.latest_valid(before)) == _told(self._idle.latest_valid(before))
+            assert _named(chain.latest_valid(before)) == _named_reference(self._idle.latest_valid(before))
             if before is not None:
                 usable = chain.latest_usable(before)
-                assert _named(usable) == _told(self._idle.latest_valid(before, usable=True))
+                assert _named(usable) == _named_reference(self._idle.latest_valid(before, usable=True))
         page = await narratives.list_versions(self._db, self._line, STORY, shown=None, before=None, limit=500)
         listed = sorted((one for one in self._idle.told.values() if not one.deleted), key=lambda one: -one.version)
         assert [one.version for one, _, _ in page] == [one.version for one in listed]
@@ -191,14 +191,14 @@ class Walk:
         assert [one.version for one, _, _ in page if one.current] == [v for v in [self._idle.current] if v is not None]
         for one, stale, _ in page:
             if one.origin != "person":
-                assert stale is not self._idle.true(one.version)
+                assert stale is not self._idle.is_valid(one.version)
 
 
 def _named(link: Link | None) -> tuple[int, int, int] | None:
     return None if link is None else (link.version, link.first_unit, link.last_unit)
 
 
-def _told(one: Told | None) -> tuple[int, int, int] | None:
+def _named_reference(one: Told | None) -> tuple[int, int, int] | None:
     return None if one is None else (one.version, one.first, one.last)
 
 

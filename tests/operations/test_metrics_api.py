@@ -126,7 +126,7 @@ async def test_work_of_users_and_tenants_is_counted(
     assert work(await scrape(scraper)) == {"due": 3, "running": 0, "failed": 0, "held": 0}
 
 
-async def test_work_of_lines_that_are_not_current_is_not_told(
+async def test_work_of_lines_that_are_not_current_is_not_counted(
     api: httpx.AsyncClient, scraper: httpx.AsyncClient, nothing_due: None
 ) -> None:
     await append(api, talk(1, 8))
@@ -134,7 +134,7 @@ async def test_work_of_lines_that_are_not_current_is_not_told(
     assert work(await scrape(scraper))["due"] == 1
 
 
-async def test_what_is_due_at_the_limit_is_held(
+async def test_due_work_of_a_tenant_at_its_limit_is_held(
     api: httpx.AsyncClient,
     database: Database,
     database_url: str,
@@ -157,7 +157,7 @@ async def test_what_is_due_at_the_limit_is_held(
         assert work(await scrape(scraper)) == {"due": 2, "running": 0, "failed": 0, "held": 0}
 
 
-async def test_the_process_and_the_version_are_told(scraper: httpx.AsyncClient) -> None:
+async def test_process_and_version_metrics_are_returned(scraper: httpx.AsyncClient) -> None:
     samples = await scrape(scraper)
     assert sample(samples, "memobook_build_info", version=RELEASE) == 1
     assert sample(samples, "process_resident_memory_bytes") > 0

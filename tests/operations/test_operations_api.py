@@ -75,7 +75,7 @@ async def test_without_redis_everything_answers(fresh_database_url: str, clock: 
         ok(await client.post(f"/v1/chats/c/memos/{memo['id']}/regenerate"), 202)
 
 
-async def test_without_postgresql_it_lives_and_is_not_ready(clock: SteppedClock, tmp_path: Path) -> None:
+async def test_without_postgresql_it_is_healthy_but_not_ready(clock: SteppedClock, tmp_path: Path) -> None:
     async with service(clock, database_url=f"postgresql://memobook@/memobook?host={tmp_path}") as client:
         assert ok(await client.get("/readyz"), 503)["database"] == "down"
         assert ok(await client.get("/readyz"), 503)["status"] == "down"
@@ -87,7 +87,7 @@ async def test_without_its_schema_it_is_not_ready(servers: Urls, clock: SteppedC
         assert ok(await client.get("/readyz"), 503)["database"] == "not migrated"
 
 
-async def test_a_schema_not_known_to_be_behind_is_ready(fresh_database_url: str, clock: SteppedClock) -> None:
+async def test_a_schema_of_a_later_version_is_ready(fresh_database_url: str, clock: SteppedClock) -> None:
     for change, status, told in (
         ("UPDATE alembic_version SET version_num = 'of a later version'", 200, "ok"),
         ("DELETE FROM alembic_version", 503, "not migrated"),
@@ -107,7 +107,7 @@ async def test_health_docs_and_schema_need_no_key(app: FastAPI, key: str) -> Non
             assert (await nobody.get(path)).status_code == 401
 
 
-async def test_work_tells_what_is_due_and_what_went_wrong_with_it(
+async def test_work_lists_due_items_and_their_last_error(
     api: httpx.AsyncClient, clock: SteppedClock, dispatcher: Dispatcher, model: ScriptedModel
 ) -> None:
     await append(api, talk(1, 16))
@@ -150,7 +150,7 @@ async def test_work_that_is_being_done_is_running(
     assert ok(await api.get("/v1/work"), 200)["items"] == []
 
 
-async def test_what_has_failed_for_good_is_tried_again_on_request(
+async def test_failed_work_is_retried_on_request(
     api: httpx.AsyncClient, clock: SteppedClock, dispatcher: Dispatcher, model: ScriptedModel
 ) -> None:
     row = await _fail(api, clock, dispatcher, model)
@@ -192,7 +192,7 @@ async def test_work_is_listed_in_pages_and_by_chat(api: httpx.AsyncClient) -> No
         ({"chat_id": "x" * 201}, "chat_id"),
     ],
 )
-async def test_a_question_about_work_that_cannot_be_names_the_field(
+async def test_an_invalid_query_about_work_names_the_field(
     api: httpx.AsyncClient, query: dict[str, str | int], field: str
 ) -> None:
     problem = ok(await api.get("/v1/work", params=query), 422)

@@ -9,7 +9,7 @@ from app.migrate import SCRIPTS
 from app.operations.revisions import MIGRATIONS, read_followed
 
 
-def test_a_revision_that_another_follows_is_behind(tmp_path: Path) -> None:
+def test_a_revision_with_a_successor_is_outdated(tmp_path: Path) -> None:
     for name, former in (
         ("a", "down_revision = None"),
         ("b", 'down_revision: str | None = "a"'),
@@ -20,7 +20,7 @@ def test_a_revision_that_another_follows_is_behind(tmp_path: Path) -> None:
     assert read_followed(tmp_path) == {"a", "b", "c"}
 
 
-def test_of_our_own_migrations_all_but_the_newest_are_behind() -> None:
+def test_all_migrations_but_the_newest_are_outdated() -> None:
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS))
     scripts = ScriptDirectory.from_config(config)

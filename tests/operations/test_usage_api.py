@@ -99,7 +99,7 @@ async def test_erasing_a_chat_takes_back_nothing_that_it_has_cost(
 @pytest.mark.parametrize(
     "month", ["", "2026", "2026-4", "2026-13", "2026-00", "0000-01", "2026-04-01", " 2026-04", "2026-04\n", "२०२६-०४"]
 )
-async def test_what_is_no_month_names_the_field(api: httpx.AsyncClient, month: str) -> None:
+async def test_an_invalid_month_names_the_field(api: httpx.AsyncClient, month: str) -> None:
     problem = ok(await api.get("/v1/usage", params={"month": month}), 422)
     assert problem["errors"][0]["loc"] == ["query", "month"]
 
@@ -170,7 +170,7 @@ async def test_a_limit_shows_in_the_usage_and_holds_due_work(
         assert await _held(knowing) == []
 
 
-async def test_what_is_running_or_has_failed_is_not_held(
+async def test_running_and_failed_work_is_not_held(
     api: httpx.AsyncClient,
     database: Database,
     database_url: str,
@@ -202,7 +202,7 @@ async def test_what_is_running_or_has_failed_is_not_held(
         assert {row["held"] for row in items if row["status"] == "due"} == {"monthly_token_limit"}
 
 
-async def test_where_no_model_is_known_nothing_is_held(
+async def test_without_a_configured_model_no_work_is_held(
     api: httpx.AsyncClient, database: Database, database_url: str, key: str, clock: SteppedClock, dispatcher: Dispatcher
 ) -> None:
     await append(api, talk(1, 8))

@@ -130,7 +130,7 @@ async def test_a_caller_sees_the_work_within_its_limits(
             ok(await limited.post(f"/v1/work/{item['id']}/retry"), 202 if inside else 404)
 
 
-async def test_the_chat_asked_for_is_no_user_of_its_name(api: httpx.AsyncClient, work_of_all: None) -> None:
+async def test_a_chat_filter_does_not_match_a_user_of_that_name(api: httpx.AsyncClient, work_of_all: None) -> None:
     assert places(await list_items(api, chat_id="mira")) == {("mira", None)}
     assert await list_items(api, chat_id="ren") == []
     assert await list_items(api, chat_id="") == []
@@ -266,7 +266,7 @@ async def test_failed_work_of_other_lines_and_tenants_stays(
     assert ok(await api.post("/v1/work/retry"), 200) == {"retried": 1}
 
 
-async def test_who_may_only_read_retries_nothing(
+async def test_a_read_only_key_cannot_retry_work(
     app: FastAPI, api: httpx.AsyncClient, database: Database, tenant: str, work_of_all: None
 ) -> None:
     async with client_of(app, await make_key(database, tenant, "read")) as reader:

@@ -323,7 +323,7 @@ class KnowledgeMachine(CallRules):
             checks.check_chat(self.service, self.knowledge, chat.id, self.lines())
             checks.check_histories(self.service, self.knowledge, chat.id, self.lines())
             for message in [one for one in chat.line.not_deleted if one.sendable][-2:]:
-                lines = self.lines(of=chat, line=told_before(chat.line, message.seq))
+                lines = self.lines(of=chat, line=with_calls_before(chat.line, message.seq))
                 checks.check_prompt(self.service, self.knowledge, chat.id, lines, before=message.id)
 
     def check_other_lines(self, chat: Chat) -> None:
@@ -349,7 +349,7 @@ class KnowledgeMachine(CallRules):
             checks.check_scopes(self.service, Knowledge(), {})
 
 
-def told_before(line: Line, seq: int) -> Line:
+def with_calls_before(line: Line, seq: int) -> Line:
     """Return a line with the calls whose replies are before a message."""
     return replace(line, calls=[call for call in line.calls if call.seq(line) < seq])
 

@@ -14,7 +14,7 @@ EXAMPLES = 32
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
-async def test_what_is_learnt_matches_the_messages(
+async def test_learnt_memories_match_the_messages(
     shard: int,
     api: httpx.AsyncClient,
     dispatcher: Dispatcher,

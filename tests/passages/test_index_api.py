@@ -159,7 +159,7 @@ async def test_many_edits_are_put_into_the_index_without_new_messages(
     assert await find(api, "copper") == {f"m{n}" for n in range(10, 26)}
 
 
-async def test_what_is_cut_off_is_found_after_a_restore(
+async def test_truncated_messages_are_found_after_a_restore(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await begin_indexed(api, dispatcher, clock)
@@ -242,7 +242,7 @@ async def test_an_edit_while_the_index_is_made_is_not_lost(
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_random_stories_are_found_as_they_stand(
+async def test_search_finds_the_current_texts_of_random_stories(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, seed: int
 ) -> None:
     chance = random.Random(seed)

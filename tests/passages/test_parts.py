@@ -41,7 +41,7 @@ STRETCHES = st.tuples(
 
 @given(st.lists(STRETCHES, min_size=1, max_size=6))
 @example([("lantern ", 3_000), ("猫の", 750)])
-def test_no_part_has_more_tokens_whatever_its_scripts(stretches: list[tuple[str, int]]) -> None:
+def test_no_part_exceeds_the_token_limit_in_any_script(stretches: list[tuple[str, int]]) -> None:
     text = "".join(piece * times for piece, times in stretches)
     assert all(count_tokens(part) <= PART_TOKENS for part in divide(text))
 

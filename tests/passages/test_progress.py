@@ -14,7 +14,7 @@ SEQS = st.integers(1, 300)
 
 
 @given(st.lists(SEQS, max_size=120), st.integers(0, 300), st.integers(0, 300))
-def test_what_is_said_to_be_in_the_index_is_there(edited: list[int], seq: int, head_seq: int) -> None:
+def test_an_edited_message_never_counts_as_indexed(edited: list[int], seq: int, head_seq: int) -> None:
     progress = Progress(seq)
     for one in edited:
         progress = progress.with_changed([one])
@@ -30,13 +30,13 @@ def test_many_changes_move_the_index_back() -> None:
     assert progress == Progress(49, has_leftovers=True)
 
 
-def test_it_is_due_each_time_that_enough_messages_wait() -> None:
+def test_the_index_is_due_when_enough_messages_wait() -> None:
     due = [seq for seq in range(1, 4 * EVERY_MESSAGES) if Progress(10).is_due(seq, seq - 1)]
     assert due == [10 + EVERY_MESSAGES, 10 + 2 * EVERY_MESSAGES, 10 + 3 * EVERY_MESSAGES]
     assert Progress(10).is_due(500, 0)
 
 
-def test_a_cursor_of_another_chat_says_nothing() -> None:
+def test_a_cursor_of_another_chat_is_ignored() -> None:
     head = Head(uuid7(), uuid7(), "acme", effective({}), Filters(), last_active_at=NOON)
     progress = Progress(70, (3, 4), has_leftovers=True)
     head.cursors["passages"] = progress.to_json(head.chat_key)

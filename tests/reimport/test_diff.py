@@ -33,7 +33,7 @@ def _align(line: str, wanted: str) -> Alignment:
 
 
 @pytest.mark.parametrize("wanted", ["a b c", "m1:a m2:b m3:c", "a m2:b c", ""])
-def test_what_is_wanted_as_it_stands_changes_nothing(wanted: str) -> None:
+def test_an_identical_list_changes_nothing(wanted: str) -> None:
     line = "a b c" if wanted else ""
     assert _align(line, wanted) == Alignment((1, 2, 3)[: len(_line(line))], (), None)
 
@@ -52,7 +52,7 @@ def test_a_message_that_is_missing_is_removed_in_place() -> None:
     assert _align("a b c", "") == Alignment((), (1, 2, 3), None)
 
 
-def test_a_message_behind_all_others_is_appended() -> None:
+def test_a_new_message_at_the_end_is_appended() -> None:
     assert _align("a b", "a b c m9:d") == Alignment((1, 2, None, None), (), None)
     assert _align("", "a b") == Alignment((None, None), (), None)
 
@@ -152,7 +152,7 @@ def test_messages_beside_a_moved_one_are_not_paired() -> None:
         ("a b X c Y", (1, 2, None, 3, None), 2),
     ],
 )
-def test_an_inserted_message_starts_a_new_line_where_it_stands(
+def test_an_insertion_starts_a_new_line_at_its_position(
     wanted: str, matches: tuple[int | None, ...], diverges_at: int
 ) -> None:
     assert _align("a b c", wanted) == Alignment(matches, (), diverges_at)
@@ -172,7 +172,7 @@ def test_reordered_messages_start_a_new_line(wanted: str, matches: tuple[int | N
     assert _align("a b c d", wanted) == Alignment(matches, (), diverges_at)
 
 
-def test_the_head_of_a_new_line_may_lack_what_nothing_wants() -> None:
+def test_a_new_line_may_drop_unwanted_messages_of_its_head() -> None:
     assert _align("a b c d e", "a c e d") == Alignment((1, 3, 5, 4), (2,), 2)
 
 
@@ -235,7 +235,7 @@ def test_after_an_insertion_equal_messages_match_from_the_end() -> None:
     assert _align("a ok b ok", "a ok ok b ok") == Alignment((1, 2, None, 3, 4), (), 2)
 
 
-def test_what_is_appended_may_end_as_the_line_did() -> None:
+def test_appended_messages_may_repeat_the_end_of_the_line() -> None:
     assert _align("a x ok", "a ok c ok") == Alignment((1, 3, None, None), (2,), None)
 
 

@@ -31,11 +31,11 @@ def _say(texts: str) -> list[Said]:
         ("u:b", "", []),
     ],
 )
-def test_in_a_gap_role_then_speaker_then_words_decide(old: str, new: str, pairs: list[int | None]) -> None:
+def test_messages_in_a_gap_pair_by_role_speaker_and_words(old: str, new: str, pairs: list[int | None]) -> None:
     assert pair_gap(_say(old), _say(new), at_end=False) == pairs
 
 
-def test_at_the_end_nothing_after_an_unpaired_one_is_paired() -> None:
+def test_at_the_end_no_message_after_an_unpaired_one_is_paired() -> None:
     assert pair_gap(_say("u:a Kai:b"), _say("Kai:x u:y Kai:z"), at_end=True) == [1, None, None]
     assert pair_gap(_say("Kai:b"), _say("u:y Kai:z"), at_end=True) == [None, None]
 

@@ -106,7 +106,7 @@ async def test_a_deleted_message_in_the_list_is_revived_in_place(api: httpx.Asyn
     assert (await context(api))["history"]["messages"] == 10
 
 
-async def test_who_speaks_and_what_else_was_given_can_change_too(api: httpx.AsyncClient) -> None:
+async def test_a_reimport_can_change_speaker_role_and_metadata(api: httpx.AsyncClient) -> None:
     await append(api, [said(1, name="Mira", metadata={"mood": 1}), said(2)])
     wanted = [said(1, name="Mo", role="narrator"), said(2, metadata={"x": [1]}, importance=0.5)]
     assert counted(await reimport(api, wanted)) == (0, 2, 0)
@@ -142,7 +142,7 @@ async def test_an_inserted_message_starts_a_line_with_the_same_head(
     assert [memo["status"] for memo in await book(api)] == ["ready"] * 4
 
 
-async def test_messages_that_move_bring_along_what_was_done_to_them(api: httpx.AsyncClient) -> None:
+async def test_moved_messages_keep_their_edits_and_marks(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 6))
     message = "/v1/chats/c/messages/m5"
     ok(await api.post(f"{message}/swipes", json={"content": "Another way to say it."}), 201)
@@ -203,7 +203,7 @@ async def test_reimporting_a_long_chat_takes_no_more_statements(app: FastAPI, ap
     assert counts[0] == counts[1]
 
 
-async def test_what_was_only_revived_is_no_append(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_reviving_a_message_does_not_count_as_an_append(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await append(api, talk(1, 10))
     ok(await api.delete("/v1/chats/c/messages/m4"), 204)
     before = await get(api, "")

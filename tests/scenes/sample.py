@@ -7,26 +7,26 @@ import httpx
 from app.kit.db import Connection
 from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage
 from tests.scenes.story import BY_HAND, lift_break, set_break
-from tests.scenes.story import telling as telling_scenes
+from tests.scenes.story import story_model as scene_model
 from tests.talk import append, get, ok, put, talk
 
 
 async def due_look(stage: Stage) -> None:
     await put(stage.api, settings={"preset": "scenes"})
-    stage.model.otherwise = telling_scenes(lambda possible: possible[0])
+    stage.model.otherwise = scene_model(lambda possible: possible[0])
     await append(stage.api, talk(1, 14))
 
 
 async def due_scene(stage: Stage) -> None:
     await put(stage.api, settings=BY_HAND)
-    stage.model.otherwise = telling_scenes()
+    stage.model.otherwise = scene_model()
     await append(stage.api, talk(1, 8))
     await set_break(stage.api, 4)
 
 
 async def due_recap(stage: Stage) -> None:
     await due_scene(stage)
-    await stage.settle(telling_scenes())
+    await stage.settle(scene_model())
     scene = (await get(stage.api, "/scenes"))["items"][0]
     ok(await stage.api.patch(f"/v1/chats/c/scenes/{scene['id']}", json={"recap": "# Outcomes\n- Kai stayed."}), 200)
 

@@ -24,7 +24,7 @@ def asked_for(request: Request) -> str:
     return next((name for words, name in begins.items() if system.startswith(words)), "other")
 
 
-def telling(breaks: Callable[[Sequence[int]], int | None] = lambda _: None) -> Callable[[Request], str | Reply]:
+def story_model(breaks: Callable[[Sequence[int]], int | None] = lambda _: None) -> Callable[[Request], str | Reply]:
     """Return a model whose texts list the numbers of their messages; `breaks` chooses among the possible breaks."""
 
     def answer(request: Request) -> str:

@@ -6,25 +6,25 @@ import pytest
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from tests.background import settle_rounds
-from tests.scenes.story import anchor, asked_for, hidden, recap, set_break, telling
+from tests.scenes.story import anchor, asked_for, hidden, recap, set_break, story_model
 from tests.scripted_model import Reply, Request, ScriptedModel, quoting_memo
 from tests.talk import append, context, cut_off, get, ok, put, said, soft_delete, talk
 
-_tell = telling(lambda possible: possible[0])
+_tell = story_model(lambda possible: possible[0])
 
 
-def tell_and_remember(request: Request) -> str | Reply:
+def answer_scenes_and_memos(request: Request) -> str | Reply:
     """A model that breaks at the first possible message, and makes memos too."""
     return quoting_memo(request) if asked_for(request) == "other" else _tell(request)
 
 
 @pytest.fixture(autouse=True)
 async def scripted(model: ScriptedModel) -> None:
-    model.otherwise = tell_and_remember
+    model.otherwise = answer_scenes_and_memos
 
 
 @pytest.mark.parametrize("preset", ["memo", "companion"])
-async def test_memos_stand_for_what_scenes_hide(
+async def test_memos_cover_the_messages_that_scenes_hide(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, preset: str
 ) -> None:
     await put(api, settings={"preset": preset, "scenes": {"enabled": True}})

@@ -67,7 +67,7 @@ def test_a_break_without_a_reason_is_a_break(answer: str, break_at: int | None) 
         "12 or 13",
     ],
 )
-def test_what_names_no_single_break_is_unusable(answer: str) -> None:
+def test_an_answer_without_a_single_break_is_unusable(answer: str) -> None:
     with pytest.raises(UnusableAnswer):
         parse_scene_break(answer)
 
@@ -210,7 +210,7 @@ def test_notes_in_a_single_group_are_prefixed_with_its_name(state: str, read: st
     assert parse_recap(render_recap(parsed)) == render_recap(parsed)
 
 
-def test_what_has_no_label_in_a_group_is_said_of_its_name() -> None:
+def test_unlabelled_notes_of_a_group_are_joined_to_its_name() -> None:
     state = "- Mira:\n  - at the pier\n  - wet\n- Jonas:\n  - at the mill\n- weather: rain"
     read = parse_scene_recap(f"# Outcomes\n- A.\n# State\n{state}").state
     assert read == "- Mira: at the pier; wet\n- Jonas: at the mill\n- weather: rain"
@@ -237,14 +237,14 @@ def test_a_part_with_nothing_in_it_is_empty() -> None:
 @pytest.mark.parametrize(
     "nothing", ["None (all is settled).", "Nothing.", "N/A", "None: all is settled", "特になし（解決済み）"]
 )
-def test_what_says_nothing_with_a_reason_is_nothing(nothing: str) -> None:
+def test_none_with_an_explanation_is_read_as_empty(nothing: str) -> None:
     assert parse_scene_recap(f"# Outcomes\n- Mira left.\n# Threads\n- {nothing}").threads == ""
 
 
 @pytest.mark.parametrize(
     "told", ["Nothing was found, so Mira kept the key.", "Nothing happened: the gun was empty.", "没有：他拿走了钥匙"]
 )
-def test_what_begins_with_nothing_and_tells_something_is_told(told: str) -> None:
+def test_a_sentence_that_begins_with_nothing_is_kept(told: str) -> None:
     read = parse_scene_recap(f"Title: {told}\n# Outcomes\n- {told}")
     assert (read.title, read.outcomes) == (told, f"- {told}")
 
@@ -296,7 +296,7 @@ def test_a_title_is_cut_at_a_word(title: str, read: str | None) -> None:
         "- word\n" * MAX_ANSWER_CHARS,
     ],
 )
-def test_what_tells_nothing_of_the_scene_is_unusable(answer: str) -> None:
+def test_an_answer_without_content_is_unusable(answer: str) -> None:
     with pytest.raises(UnusableAnswer):
         parse_scene_recap(answer)
     with pytest.raises(UnusableAnswer):
@@ -314,7 +314,7 @@ def test_the_running_recap_has_its_three_headings_in_order() -> None:
     assert render_recap(READ) == parse_recap(ASKED)
 
 
-def test_what_the_answer_says_is_unchanged_stays_as_it_was() -> None:
+def test_parts_marked_as_unchanged_stay_as_they_were() -> None:
     former = "# Outcomes\n- Mira left.\n\n# Threads\n- Who came?\n\n# State\n- place: at sea"
     assert parse_recap("No changes.", former=former) == former
     assert parse_recap("# Outcomes\n- Jonas came.\n# Threads\n- no change\n# State\n(unchanged)", former=former) == (

@@ -66,7 +66,7 @@ def test_without_a_model_a_scene_ends_before_its_longest_pause(gaps_h: list[int]
         assert found == (first, timedelta(hours=longest))
 
 
-def test_an_answer_that_came_late_ends_no_scene() -> None:
+def test_a_short_wait_for_an_answer_ends_no_scene() -> None:
     def find(pause: timedelta) -> int | None:
         found = find_pause([1, 2], {1: NOON, 2: NOON + pause}, [1, 2])
         return found and found[0]

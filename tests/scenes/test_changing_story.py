@@ -14,7 +14,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from tests.background import settle_rounds
 from tests.book import due_rows
-from tests.scenes.story import ask, lift_break, ranges, recap, scenes, set_break, shown, telling
+from tests.scenes.story import ask, lift_break, ranges, recap, scenes, set_break, shown, story_model
 from tests.scripted_model import ScriptedModel
 from tests.talk import Json, append, cut_off, edit, get, hide, ok, put, said, soft_delete
 
@@ -35,7 +35,7 @@ class Story:
         items: list[Json] = (await get(self.api, "/messages", limit=500))["items"]
         return items
 
-    async def tell_on(self) -> None:
+    async def append_some(self) -> None:
         count = self.chance.randint(1, 9)
         await append(self.api, [self.next() for _ in range(count)])
 
@@ -52,7 +52,7 @@ class Story:
         verb = self.chance.choice(("tell", "tell", "break", "break", "edit", "bury", "cut", "hide", "write", "insert"))
         one = await self.one()
         if verb == "tell" or one is None:
-            await self.tell_on()
+            await self.append_some()
         elif verb == "break":
             is_there = one["seq"] in [last for _, last in await ranges(self.api)]
             await (lift_break if is_there else set_break)(self.api, one["seq"])
@@ -130,7 +130,7 @@ async def test_scenes_and_recap_are_valid_after_any_changes(
     model: ScriptedModel,
     seed: int,
 ) -> None:
-    model.otherwise = telling(lambda possible: possible[0] if possible[0] % 3 == 0 else None)
+    model.otherwise = story_model(lambda possible: possible[0] if possible[0] % 3 == 0 else None)
     await put(
         api,
         settings={
@@ -140,7 +140,7 @@ async def test_scenes_and_recap_are_valid_after_any_changes(
         },
     )
     story = Story(api, random.Random(seed))
-    await story.tell_on()
+    await story.append_some()
     for turn in range(45):
         await story.change()
         await story.check_scenes()

@@ -17,7 +17,7 @@ from tests.scenes.story import (
     set_break,
     shown,
     statuses,
-    telling,
+    story_model,
     versions,
 )
 from tests.scripted_model import ScriptedModel
@@ -25,9 +25,11 @@ from tests.statements import watched
 from tests.talk import append, context, cut_off, edit, get, ok, put, said, soft_delete, talk
 
 
-async def tell(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel) -> None:
+async def make_three_scenes(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
     """Three scenes of four messages, each folded in when it was closed, and an open one of two."""
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     for seq in (4, 8, 12):
         await append(api, talk((await get(api, ""))["head_seq"] + 1, seq + 2))
@@ -38,7 +40,7 @@ async def tell(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClo
 async def test_a_break_moves_from_a_deleted_message_to_the_one_before(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_three_scenes(api, dispatcher, clock, model)
     await soft_delete(api, "m8", "m7")
     assert await ranges(api) == [(1, 4), (5, 6), (7, 12), (13, None)]
     assert await statuses(api) == ["ready", "ready!", "ready"]
@@ -47,10 +49,10 @@ async def test_a_break_moves_from_a_deleted_message_to_the_one_before(
     assert await recap(api) == [1, 2, 3, 4, 5, 6, 9, 10, 11, 12]
 
 
-async def test_a_scene_of_which_every_message_was_deleted_is_none(
+async def test_a_scene_with_only_deleted_messages_is_removed(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_three_scenes(api, dispatcher, clock, model)
     await soft_delete(api, "m8", "m5", "m7", "m6")
     found = await scenes(api)
     assert [(scene["number"], scene["first_seq"], scene["last_seq"]) for scene in found] == [
@@ -66,7 +68,7 @@ async def test_a_scene_of_which_every_message_was_deleted_is_none(
 async def test_deleting_many_messages_leaves_the_scenes_in_order(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_three_scenes(api, dispatcher, clock, model)
     left = [said(n) for n in (1, 2, 9, 10, 13, 14)]
     ok(await api.put("/v1/chats/c/messages", json={"messages": left}), 200)
     assert await ranges(api) == [(1, 2), (3, 10), (11, None)]
@@ -77,7 +79,7 @@ async def test_deleting_many_messages_leaves_the_scenes_in_order(
 async def test_truncation_reopens_the_scene_that_it_divides(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_three_scenes(api, dispatcher, clock, model)
     asked = len(model.calls)
     await cut_off(api, 7)
     assert await ranges(api) == [(1, 4), (5, None)]
@@ -94,7 +96,7 @@ async def test_truncation_reopens_the_scene_that_it_divides(
 async def test_a_personal_recap_returns_when_its_scene_ends_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_three_scenes(api, dispatcher, clock, model)
     scene = (await scenes(api))[1]
     await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55.", "title": "The pier"})
     await cut_off(api, 7)
@@ -111,7 +113,7 @@ async def test_a_personal_recap_returns_when_its_scene_ends_again(
 async def test_a_personal_recap_of_a_removed_scene_moves_to_the_next(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_three_scenes(api, dispatcher, clock, model)
     scene = (await scenes(api))[2]
     await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55.", "title": "The pier"})
     await cut_off(api, 7)
@@ -129,7 +131,7 @@ async def test_a_personal_recap_of_a_removed_scene_moves_to_the_next(
 async def test_personal_recaps_of_removed_scenes_are_joined_in_order(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_three_scenes(api, dispatcher, clock, model)
     _, second, third, _ = await scenes(api)
     await ask(api, "PATCH", f"/scenes/{third['id']}", 200, {"recap": "Mira left #66.", "title": "The pier"})
     await ask(api, "PATCH", f"/scenes/{second['id']}", 200, {"recap": "Kai found #55."})
@@ -147,7 +149,7 @@ async def test_personal_recaps_of_removed_scenes_are_joined_in_order(
 async def test_a_personal_recap_returns_when_its_break_is_set_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_three_scenes(api, dispatcher, clock, model)
     scene = (await scenes(api))[2]
     await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55."})
     await lift_break(api, 12)
@@ -161,7 +163,7 @@ async def test_a_personal_recap_returns_when_its_break_is_set_again(
 async def test_a_persons_running_recap_outlives_what_was_cut_off(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_three_scenes(api, dispatcher, clock, model)
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     await cut_off(api, 7)
     found = await get(api, "/recap")
@@ -172,7 +174,7 @@ async def test_a_persons_running_recap_outlives_what_was_cut_off(
 async def test_a_fork_has_the_scenes_before_it_and_its_origin_has_all(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_three_scenes(api, dispatcher, clock, model)
     before = await scenes(api)
     ok(await api.post("/v1/chats/c/fork", json={"chat_id": "d", "at_seq": 10}), 201)
     await settle_rounds(dispatcher, clock)
@@ -183,10 +185,10 @@ async def test_a_fork_has_the_scenes_before_it_and_its_origin_has_all(
     assert await scenes(api) == before
 
 
-async def test_a_checkpoint_brings_scenes_and_recap_back(
+async def test_a_restore_returns_scenes_and_recap(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_three_scenes(api, dispatcher, clock, model)
     before, told = await scenes(api), await context(api)
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "x"}), 201)
     await lift_break(api, 8)
@@ -203,7 +205,7 @@ async def test_a_checkpoint_brings_scenes_and_recap_back(
 async def test_a_persons_break_moves_with_its_message_in_a_re_import(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_three_scenes(api, dispatcher, clock, model)
     scene = (await scenes(api))[2]
     await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55.", "title": "The pier"})
     wanted = [*talk(1, 6), said(90, content="A new one about lamp number 90."), *talk(7, 14)]
@@ -237,12 +239,12 @@ async def test_a_re_import_asks_no_more_for_many_breaks_than_for_few(api: httpx.
 async def test_a_detected_break_is_kept_by_a_reimport(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling(lambda possible: possible[0])
+    model.otherwise = story_model(lambda possible: possible[0])
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 4}})
     await append(api, talk(1, 12))
     await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, 4), (5, None)]
-    model.otherwise = telling()
+    model.otherwise = story_model()
     ok(await api.put("/v1/chats/c/messages", json={"messages": [said(1), said(90), *talk(2, 12)]}), 200)
     await settle_rounds(dispatcher, clock)
     assert await ranges(api) == [(1, None)]
@@ -251,7 +253,7 @@ async def test_a_detected_break_is_kept_by_a_reimport(
 async def test_a_break_removed_by_a_person_is_not_found_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling(lambda possible: possible[0])
+    model.otherwise = story_model(lambda possible: possible[0])
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 4}})
     await append(api, talk(1, 12))
     await settle_rounds(dispatcher, clock)
@@ -283,7 +285,7 @@ async def test_an_append_without_scenes_runs_no_query_for_them(
 async def test_reenabled_scenes_process_changes_made_meanwhile(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_three_scenes(api, dispatcher, clock, model)
     await put(api, status=200, settings={"scenes": {"enabled": False}})
     await edit(api, "m6", content="Something about lamp number 77.")
     asked = len(model.calls)

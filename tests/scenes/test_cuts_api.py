@@ -23,7 +23,7 @@ from tests.scenes.story import (
     scenes,
     set_break,
     shown,
-    telling,
+    story_model,
 )
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, context, edit, get, put, soft_delete, talk
@@ -42,7 +42,7 @@ async def inclusion(api: httpx.AsyncClient) -> list[str]:
 async def test_a_cut_is_at_a_break_and_leaves_the_last_two_scenes(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=SHORT)
     await append(api, talk(1, 10))
     for seq, expected in ((4, 1), (8, 5)):
@@ -66,7 +66,7 @@ async def test_a_cut_waits_until_the_recap_covers_what_it_removes(
     await append(api, talk(13, 14))
     await settle_rounds(dispatcher, clock)
     assert await anchor(api) == 1
-    model.otherwise = telling()
+    model.otherwise = story_model()
     clock.step(600)
     await settle_rounds(dispatcher, clock)
     assert await anchor(api) == 5
@@ -76,7 +76,7 @@ async def test_a_cut_waits_until_the_recap_covers_what_it_removes(
 async def test_a_fold_that_a_cut_waits_for_is_retried_like_others(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    tell = telling()
+    tell = story_model()
     model.otherwise = lambda request: refuses(400) if asked_for(request) == "recap" else tell(request)
     await put(api, settings=SHORT)
     await append(api, talk(1, 12))
@@ -92,7 +92,7 @@ async def test_a_fold_that_a_cut_waits_for_is_retried_like_others(
 async def test_a_forced_cut_closes_the_open_scene_and_makes_its_recap(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=SHORT)
     await append(api, talk(1, 24))
     found = await context(api)
@@ -108,7 +108,7 @@ async def test_a_forced_cut_closes_the_open_scene_and_makes_its_recap(
     assert (await inclusion(api))[0] == "recap"
 
 
-async def test_a_forced_cut_behind_a_break_closes_nothing(
+async def test_a_forced_cut_at_an_existing_break_closes_no_scene(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.otherwise = refuses(500)
@@ -122,10 +122,10 @@ async def test_a_forced_cut_behind_a_break_closes_nothing(
     assert await ranges(api) == [(1, 4), (5, 8), (9, None)]
 
 
-async def test_the_recap_stands_where_the_settings_want_it(
+async def test_the_recap_is_at_the_position_of_the_settings(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=SHORT)
     await append(api, talk(1, 6))
     await set_break(api, 4)
@@ -160,7 +160,7 @@ async def test_the_context_cache_equals_the_tables_after_each_change(
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=SHORT)
     await append(api, talk(1, 12))
 

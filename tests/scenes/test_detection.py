@@ -12,7 +12,18 @@ from app.kit.db import Database
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from tests.background import settle_rounds, while_the_model_is_asked
 from tests.book import due_rows
-from tests.scenes.story import BY_HAND, NO_BREAK, ask, asked_for, calls, lift_break, ranges, scenes, set_break, telling
+from tests.scenes.story import (
+    BY_HAND,
+    NO_BREAK,
+    ask,
+    asked_for,
+    calls,
+    lift_break,
+    ranges,
+    scenes,
+    set_break,
+    story_model,
+)
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import Json, append, cut_off, edit, put, said, soft_delete, talk
 
@@ -57,7 +68,7 @@ async def test_the_users_message_and_a_thought_make_nothing_due(
 async def test_the_break_that_the_model_names_closes_the_scene(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
+    model.otherwise = story_model(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 12))
     await settle_rounds(dispatcher, clock)
@@ -82,11 +93,11 @@ async def test_the_model_gets_candidates_and_messages_for_context(
     assert content.count('"context": true') == 2
 
 
-async def test_an_answer_that_is_no_candidate_is_asked_again_once(
+async def test_an_answer_outside_the_candidates_is_asked_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.script('{"break_at": 2, "reason": "The pier."}', '{"break_at": 4, "reason": "The pier."}')
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=LOOKING)
     await append(api, talk(1, 12))
     await settle_rounds(dispatcher, clock, rounds=1)
@@ -128,7 +139,7 @@ async def test_a_detection_that_failed_is_due_again_after_an_answer(
         clock.step(RETRY_DELAYS_S[-1])
         await dispatcher.drain()
     assert (await looks(database, tenant))[0]["failed_at"] is not None
-    model.otherwise = telling(first_of)
+    model.otherwise = story_model(first_of)
     await append(api, talk(13, 14))
     await settle_rounds(dispatcher, clock, rounds=1)
     assert (await ranges(api))[0] == (1, 4)
@@ -148,10 +159,10 @@ async def test_messages_added_during_detection_are_searched_next(
     assert ["lamp number 22" in str(call.body) for call in model.calls] == [False, True]
 
 
-async def test_what_is_left_behind_a_break_is_looked_at_too(
+async def test_messages_after_a_detected_break_are_searched_too(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling(first_of)
+    model.otherwise = story_model(first_of)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 20))
     await settle_rounds(dispatcher, clock)
@@ -161,7 +172,7 @@ async def test_what_is_left_behind_a_break_is_looked_at_too(
 async def test_a_break_that_a_person_lifted_is_never_found_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
+    model.otherwise = story_model(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 12))
     await settle_rounds(dispatcher, clock)
@@ -174,10 +185,10 @@ async def test_a_break_that_a_person_lifted_is_never_found_again(
     assert "Possible answers: 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 or null" in str(asked[-1].body)
 
 
-async def test_where_a_scene_was_cut_off_a_break_can_be_found(
+async def test_a_break_can_be_found_in_a_truncated_scene(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling(lambda possible: 6 if 6 in possible else None)
+    model.otherwise = story_model(lambda possible: 6 if 6 in possible else None)
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
     closed = (await set_break(api, 8))["items"][0]
@@ -193,7 +204,7 @@ async def test_where_a_scene_was_cut_off_a_break_can_be_found(
 async def test_a_break_set_meanwhile_wins_over_the_models(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling(lambda possible: 6 if 6 in possible else None)
+    model.otherwise = story_model(lambda possible: 6 if 6 in possible else None)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 12))
     clock.step(2)
@@ -206,7 +217,7 @@ async def test_a_break_set_meanwhile_wins_over_the_models(
 async def test_a_break_set_and_lifted_meanwhile_stays_lifted(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling(lambda possible: 5 if 5 in possible else None)
+    model.otherwise = story_model(lambda possible: 5 if 5 in possible else None)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 12))
     clock.step(2)
@@ -220,7 +231,7 @@ async def test_a_break_set_and_lifted_meanwhile_stays_lifted(
 async def test_a_break_at_a_deleted_message_is_searched_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling(lambda possible: possible[-1])
+    model.otherwise = story_model(lambda possible: possible[-1])
     await put(api, settings=LOOKING)
     await append(api, talk(1, 12))
     clock.step(2)
@@ -230,7 +241,7 @@ async def test_a_break_at_a_deleted_message_is_searched_again(
     assert await ranges(api) == [(1, 9), (10, None)]
 
 
-async def test_a_look_whose_lease_was_lost_sets_no_break(
+async def test_a_detection_that_lost_its_lease_sets_no_break(
     api: httpx.AsyncClient,
     database: Database,
     tenant: str,
@@ -238,7 +249,7 @@ async def test_a_look_whose_lease_was_lost_sets_no_break(
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
-    model.otherwise = telling(first_of)
+    model.otherwise = story_model(first_of)
     await put(api, settings=LOOKING)
     await append(api, talk(1, 12))
     clock.step(2)
@@ -257,7 +268,7 @@ async def test_a_person_may_have_a_break_looked_for_where_that_is_off(
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
-    model.otherwise = telling(first_of)
+    model.otherwise = story_model(first_of)
     await put(api, settings={"preset": "scenes", "scenes": {"min_messages": 4, "detect": False}})
     await append(api, talk(1, 8))
     assert await looks(database, tenant) == []

@@ -21,7 +21,7 @@ SAID = [
 LINES = st.lists(st.text("abcdefgh ", min_size=1, max_size=60).map(str.strip).filter(bool), max_size=30)
 
 
-def test_a_scene_without_a_model_is_quoted_and_nothing_else() -> None:
+def test_without_a_model_a_scene_has_only_quoted_outcomes() -> None:
     text = quote_scene(SAID, count_tokens=count_tokens)
     assert text is not None
     for line in text.outcomes.splitlines():
@@ -33,7 +33,7 @@ def test_a_scene_without_a_model_is_quoted_and_nothing_else() -> None:
     assert text.title.startswith("Mira")
 
 
-def test_small_talk_is_no_scene_to_tell_of() -> None:
+def test_small_talk_gives_no_scene_recap() -> None:
     said = [Utterance(n, "user", "Mira", text) for n, text in enumerate(["Hi!", "Okay.", "lol"], start=1)]
     assert quote_scene(said, count_tokens=count_tokens) is None
 
@@ -59,7 +59,7 @@ def test_the_running_recap_without_a_model_puts_scenes_together() -> None:
     )
 
 
-def test_what_a_person_wrote_without_headings_is_an_outcome() -> None:
+def test_text_by_a_person_without_headings_is_an_outcome() -> None:
     told = fold_quotes("They met at the pier.\nIt rained.", ["Kai left."], count_tokens=count_tokens)
     assert split_parts(told) == (["They met at the pier.", "It rained.", "Kai left."], [], [])
 
@@ -73,7 +73,7 @@ def test_a_persons_notes_per_character_keep_their_groups() -> None:
 
 
 @pytest.mark.parametrize("form", ["- {}:\n  - mood: {}\n  - place: {}", "{}:\n- mood: {}\n- place: {}"])
-def test_a_group_of_one_scene_is_not_that_of_the_next(form: str) -> None:
+def test_groups_of_different_scenes_are_not_merged(form: str) -> None:
     scenes = [form.format(*said) for said in (("Mira", "calm", "the pier"), ("Kai", "furious", "the lamp room"))]
     recap = ""
     for state in scenes:

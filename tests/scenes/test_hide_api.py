@@ -8,7 +8,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from tests.background import settle_rounds
 from tests.book import due_rows
-from tests.scenes.story import BY_HAND, ask, hidden, scenes, set_break, shown, telling
+from tests.scenes.story import BY_HAND, ask, hidden, scenes, set_break, shown, story_model
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, context, cut_off, edit, get, hide, put, soft_delete, talk
 from tests.words import numbers
@@ -17,11 +17,11 @@ SHORT = BY_HAND | {"history": {"keep_messages": 1, "grow_messages": 15}}
 """Auto-hide leaves at least `keep_messages` in sight; in these stories the last scenes are short."""
 
 
-async def tell(
+async def make_four_scenes(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, **settings: object
 ) -> None:
     """Four scenes of four messages and an open one, all with recaps."""
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=SHORT | {"scenes": {"detect": False, **settings}})
     await append(api, talk(1, 18))
     for seq in (4, 8, 12, 16):
@@ -32,14 +32,14 @@ async def tell(
 async def test_all_but_the_last_scenes_are_hidden_the_open_one_counts(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_four_scenes(api, dispatcher, clock, model)
     assert await hidden(api) == numbers(1, 12)
 
 
 async def test_a_new_scene_hides_the_oldest_visible_one(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_four_scenes(api, dispatcher, clock, model)
     await set_break(api, 18)
     await settle_rounds(dispatcher, clock)
     assert await hidden(api) == numbers(1, 12)  # no message follows the break yet
@@ -51,7 +51,7 @@ async def test_a_new_scene_hides_the_oldest_visible_one(
 async def test_a_new_message_makes_the_open_scene_count_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_four_scenes(api, dispatcher, clock, model)
     for message in ("m17", "m18"):
         await soft_delete(api, message)
     await settle_rounds(dispatcher, clock)
@@ -71,7 +71,7 @@ async def test_a_scene_that_the_recap_does_not_cover_is_not_hidden(
         await set_break(api, seq)
     await settle_rounds(dispatcher, clock)
     assert await hidden(api) == []
-    model.otherwise = telling()
+    model.otherwise = story_model()
     clock.step(600)
     await settle_rounds(dispatcher, clock)
     assert await hidden(api) == numbers(1, 12)
@@ -83,12 +83,12 @@ async def test_a_scene_that_the_recap_does_not_cover_is_not_hidden(
 async def test_a_stale_recap_shows_its_scenes_until_it_is_rebuilt(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_four_scenes(api, dispatcher, clock, model)
     await ask(api, "PATCH", "/messages/m6", 200, {"content": "Something about lamp number 77."})
     model.otherwise = refuses(500)
     await settle_rounds(dispatcher, clock)
     assert await hidden(api) == []
-    model.otherwise = telling()
+    model.otherwise = story_model()
     clock.step(600)
     await settle_rounds(dispatcher, clock)
     assert await hidden(api) == numbers(1, 12)
@@ -97,7 +97,7 @@ async def test_a_stale_recap_shows_its_scenes_until_it_is_rebuilt(
 async def test_another_number_hides_or_shows_accordingly(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_four_scenes(api, dispatcher, clock, model)
     for number, expected in ((3, numbers(1, 8)), (0, numbers(1, 16)), (-1, []), (1, numbers(1, 16)), (50, [])):
         await put(api, status=200, settings={"scenes": {"auto_hide": number}})
         await settle_rounds(dispatcher, clock)
@@ -108,22 +108,22 @@ async def test_another_number_hides_or_shows_accordingly(
 async def test_an_edited_scene_is_shown_until_the_recap_covers_it(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, words: dict[str, object]
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_four_scenes(api, dispatcher, clock, model)
     model.otherwise = refuses(500)
     first = (await scenes(api))[0]
     await ask(api, "PATCH", f"/scenes/{first['id']}", 200, words)
     await settle_rounds(dispatcher, clock)
     assert (await shown(api), await hidden(api)) == ([], [])
-    model.otherwise = telling()
+    model.otherwise = story_model()
     clock.step(600)
     await settle_rounds(dispatcher, clock)
     assert await hidden(api) == numbers(1, 12)
 
 
-async def test_what_is_hidden_and_no_recap_tells_of_is_a_gap(
+async def test_hidden_messages_without_a_valid_recap_are_a_gap(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     batches = {"enabled": True, "every_messages": 64}
     unedged = {"memos": batches, "history": {"keep_messages": 4, "edges": "batches"}}
     await put(api, settings={**SHORT, **unedged})  # no edge lies behind what is hidden
@@ -143,16 +143,16 @@ async def test_what_is_hidden_and_no_recap_tells_of_is_a_gap(
 async def test_a_layer_that_is_switched_off_hides_nothing(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_four_scenes(api, dispatcher, clock, model)
     await put(api, status=200, settings={"scenes": {"enabled": False}})
     await settle_rounds(dispatcher, clock)
     assert await hidden(api) == []
 
 
-async def test_what_a_person_hides_stays_hidden_by_that_person(
+async def test_messages_hidden_by_a_person_stay_hidden_by_them(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=SHORT)
     await append(api, talk(1, 18))
     await hide(api, (2, 3))
@@ -166,10 +166,10 @@ async def test_what_a_person_hides_stays_hidden_by_that_person(
     assert (await hidden(api), await hidden(api, by="user")) == ([], [2, 3])
 
 
-async def test_what_a_person_shows_again_is_left_alone(
+async def test_auto_hide_skips_messages_shown_again_by_a_person(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_four_scenes(api, dispatcher, clock, model)
     await edit(api, "m2", hidden=False)
     await hide(api, (6, 7), hidden=False)
     await set_break(api, 18)
@@ -181,7 +181,7 @@ async def test_what_a_person_shows_again_is_left_alone(
 async def test_null_lets_auto_hide_decide_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_four_scenes(api, dispatcher, clock, model)
     await edit(api, "m2", hidden=False)
     await settle_rounds(dispatcher, clock)
     assert await hidden(api) == [1, *numbers(3, 12)]
@@ -193,7 +193,7 @@ async def test_null_lets_auto_hide_decide_again(
 async def test_a_message_hidden_early_and_shown_again_is_left_alone(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=SHORT)
     await append(api, talk(1, 18))
     await hide(api, (2, 3))
@@ -214,7 +214,7 @@ async def test_changes_in_bulk_are_one_refresh(
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_four_scenes(api, dispatcher, clock, model)
     for number in (3, 1, 0):
         await put(api, status=200, settings={"scenes": {"auto_hide": number}})
         clock.step(0.5)
@@ -229,7 +229,7 @@ async def test_changes_in_bulk_are_one_refresh(
 async def test_hidden_messages_are_counted_out_of_the_history(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_four_scenes(api, dispatcher, clock, model)
     sent = (await ask(api, "GET", "/context", 200))["history"]["messages"]
     assert sent == 6
 
@@ -237,7 +237,7 @@ async def test_hidden_messages_are_counted_out_of_the_history(
 async def test_cutting_off_the_end_shows_what_are_the_last_scenes_now(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await make_four_scenes(api, dispatcher, clock, model)
     await cut_off(api, 11)
     await settle_rounds(dispatcher, clock)
     assert await hidden(api) == numbers(1, 4)

@@ -30,7 +30,7 @@ def members(ranges: list[tuple[int, int]]) -> set[int]:
     covered_seq=st.integers(0, 80),
     kept_from=st.integers(1, 80),
 )
-def test_what_is_hidden_is_old_told_and_covered_and_all_of_that(
+def test_only_old_scenes_covered_by_the_recap_are_hidden(
     lengths: list[tuple[int, bool]], has_open: bool, keep: int | None, covered_seq: int, kept_from: int
 ) -> None:
     scenes = scenes_of(lengths)

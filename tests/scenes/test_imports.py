@@ -13,7 +13,7 @@ from app.kit.clock import SteppedClock
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from tests.background import settle, settle_rounds
-from tests.scenes.story import BY_HAND, NO_BREAK, anchor, asked_for, hidden, ranges, scenes, telling
+from tests.scenes.story import BY_HAND, NO_BREAK, anchor, asked_for, hidden, ranges, scenes, story_model
 from tests.scripted_model import Reply, Request, ScriptedModel, refuses
 from tests.summarising.quoted import messages_in
 from tests.talk import Json, append, context, edit, get, put, said, soft_delete, talk
@@ -22,7 +22,7 @@ MESSAGES = 899
 SCENE = 20
 """The story moves on after every 20 messages, which is 44 times."""
 
-_tell = telling()
+_tell = story_model()
 
 
 def moving(first: int, last: int) -> list[Json]:

@@ -13,7 +13,7 @@ from app.kit.job_context import JobContext
 from app.kit.llm.client import ModelClient
 from app.registry import LAYERS
 from tests.background import settle_rounds
-from tests.scenes.story import BY_HAND, asked_for, calls, ranges, recap, scenes, set_break, statuses, telling
+from tests.scenes.story import BY_HAND, asked_for, calls, ranges, recap, scenes, set_break, statuses, story_model
 from tests.scripted_model import Request, ScriptedModel, refuses
 from tests.slowness import SLOWNESS
 from tests.statements import watched
@@ -38,10 +38,10 @@ def formers(model: ScriptedModel) -> list[str]:
     return [content.partition("<former>\n")[2].partition("\n</former>")[0] for content in asked]
 
 
-async def test_a_long_scene_is_told_in_parts_that_are_joined(
+async def test_a_long_scene_is_summarised_in_parts_that_are_joined(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 132))
     await set_break(api, 130)
@@ -55,9 +55,9 @@ async def test_a_long_scene_is_told_in_parts_that_are_joined(
 async def test_parts_that_were_made_are_not_asked_for_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    tell = telling()
-    model.script(tell, tell, refuses(500))
-    model.otherwise = tell
+    answer = story_model()
+    model.script(answer, answer, refuses(500))
+    model.otherwise = answer
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 132))
     await set_break(api, 130)
@@ -75,9 +75,9 @@ STORY = "*I take your hand.* You laugh."
 async def test_refused_answers_are_counted_for_each_part(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    tell = telling()
-    model.script(STORY, tell, STORY, tell, refuses(500), STORY, STORY, tell, STORY)
-    model.otherwise = tell
+    answer = story_model()
+    model.script(STORY, answer, STORY, answer, refuses(500), STORY, STORY, answer, STORY)
+    model.otherwise = answer
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 132))
     await set_break(api, 130)
@@ -92,9 +92,9 @@ async def test_refused_answers_are_counted_for_each_part(
 async def test_three_refused_answers_for_a_part_end_the_asking(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    tell = telling()
-    model.script(STORY, tell, STORY, STORY, STORY)
-    model.otherwise = tell
+    answer = story_model()
+    model.script(STORY, answer, STORY, STORY, STORY)
+    model.otherwise = answer
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 132))
     await set_break(api, 130)
@@ -106,9 +106,9 @@ async def test_three_refused_answers_for_a_part_end_the_asking(
 async def test_parts_of_a_changed_scene_are_made_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    tell = telling()
-    model.script(tell, tell, refuses(500))
-    model.otherwise = tell
+    answer = story_model()
+    model.script(answer, answer, refuses(500))
+    model.otherwise = answer
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 132))
     await set_break(api, 130)
@@ -123,7 +123,7 @@ async def test_parts_of_a_changed_scene_are_made_again(
 async def test_each_part_knows_what_the_one_before_called_things(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 100))
     await set_break(api, 100)
@@ -133,10 +133,10 @@ async def test_each_part_knows_what_the_one_before_called_things(
     assert "lamp: 50" in second
 
 
-async def test_sixty_messages_are_told_at_once(
+async def test_sixty_messages_are_summarised_in_one_call(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 62))
     await set_break(api, 60)
@@ -147,7 +147,7 @@ async def test_sixty_messages_are_told_at_once(
 async def test_a_part_that_does_not_fit_is_halved(
     api: httpx.AsyncClient, small_sweep: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 60))
     await set_break(api, 60)
@@ -171,13 +171,13 @@ async def test_a_message_that_does_not_fit_even_alone_is_a_failure(
     assert "does not fit" in (await scenes(api))[0]["error"]
 
 
-async def test_a_wish_is_told_with_every_part(
+async def test_a_wish_is_sent_with_every_part(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    def tell(request: Request) -> str:
+    def answer(request: Request) -> str:
         return "# Outcomes\n- They spoke of #1." if asked_for(request) == "scene" else "# Outcomes\n- #1."
 
-    model.otherwise = tell
+    model.otherwise = answer
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 80))
     scene = (await set_break(api, 80))["items"][0]

@@ -12,7 +12,7 @@ def pair(seq: int, **after: Any) -> Pair:
     return before, before._replace(**after)
 
 
-def test_what_only_hides_a_message_for_scenes_means_nothing() -> None:
+def test_hiding_by_scenes_does_not_change_the_open_scene() -> None:
     assert decide_change([pair(3, hidden_by="scenes")], OpenScene(1)) is None
     assert decide_change([], OpenScene(1)) is None
 

@@ -150,7 +150,7 @@ def test_a_recaps_example_format_is_parsed_but_has_no_content() -> None:
     )
 
 
-def test_the_good_example_of_a_recap_is_read_as_it_stands() -> None:
+def test_the_good_example_of_a_recap_can_be_parsed() -> None:
     example = SCENE_RECAP.system.partition("Good:\n")[2].partition("\nBad:")[0]
     read = parse_scene_recap(example)
     assert read.title == "The ledger under the flour"

@@ -19,14 +19,14 @@ from tests.scenes.story import (
     set_break,
     shown,
     statuses,
-    telling,
+    story_model,
     versions,
 )
 from tests.scripted_model import Reply, Request, ScriptedModel, refuses
 from tests.talk import append, edit, get, put, talk
 
 
-async def tell_scenes(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, *ends: int) -> None:
+async def make_scenes(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, *ends: int) -> None:
     """Append up to two messages behind each of `ends`, set a break there, and have all made that follows."""
     for end in ends:
         head = (await get(api, ""))["head_seq"]
@@ -36,11 +36,13 @@ async def tell_scenes(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: Ste
 
 
 @pytest.fixture
-async def told(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel) -> None:
+async def three_scenes(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
     """Three scenes of four messages, each folded in when it was closed."""
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
-    await tell_scenes(api, dispatcher, clock, 4, 8, 12)
+    await make_scenes(api, dispatcher, clock, 4, 8, 12)
 
 
 async def test_an_empty_chat_has_an_empty_recap(api: httpx.AsyncClient) -> None:
@@ -56,11 +58,11 @@ async def test_the_state_is_headed_by_the_scene_it_belongs_to(
     def answer(request: Request) -> str | Reply:
         if asked_for(request) == "recap":
             return "# Outcomes\n- They met.\n# Threads\n# State\n- place: the pier\n- scene: somewhere\n- lamp: lit"
-        return telling()(request)
+        return story_model()(request)
 
     model.otherwise = answer
     await put(api, settings=BY_HAND)
-    await tell_scenes(api, dispatcher, clock, 4, 8)
+    await make_scenes(api, dispatcher, clock, 4, 8)
     expected = "# Outcomes\n- They met.\n\n# State\n- scene: {}\n- place: the pier\n- lamp: lit"
     assert (await get(api, "/recap/versions/1"))["text"] == expected.format("Lamps 1 to 4")
     assert (await get(api, "/recap"))["text"] == expected.format("Lamps 5 to 8")
@@ -69,7 +71,7 @@ async def test_the_state_is_headed_by_the_scene_it_belongs_to(
     assert "### State\n- scene: Lamps 5 to 8\n- place: the pier" in shown_text
 
     model.otherwise = lambda request: answer(request) if asked_for(request) == "recap" else "# Outcomes\n- #9 left."
-    await tell_scenes(api, dispatcher, clock, 12)  # a scene without a state
+    await make_scenes(api, dispatcher, clock, 12)  # a scene without a state
     assert (await get(api, "/recap"))["text"] == expected.format("Lamps 5 to 8")
     scene = (await scenes(api))[2]
     await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "# State\n- lamp: broken", "title": None})
@@ -77,7 +79,7 @@ async def test_the_state_is_headed_by_the_scene_it_belongs_to(
     assert (await get(api, "/recap"))["text"] == expected.format("3")
 
 
-async def test_every_scene_is_folded_in_when_its_recap_is_made(api: httpx.AsyncClient, told: None) -> None:
+async def test_every_scene_is_folded_in_when_its_recap_is_made(api: httpx.AsyncClient, three_scenes: None) -> None:
     assert await recap(api) == list(range(1, 13))
     assert await shown(api) == list(range(1, 13))
     assert await versions(api) == [(3, 12, False, True), (2, 8, False, False), (1, 4, False, False)]
@@ -89,7 +91,7 @@ async def test_every_scene_is_folded_in_when_its_recap_is_made(api: httpx.AsyncC
 async def test_scenes_closed_in_bulk_are_one_fold(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 14))
     for seq in (4, 8, 12):
@@ -102,7 +104,7 @@ async def test_scenes_closed_in_bulk_are_one_fold(
 async def test_too_many_scenes_for_one_call_are_folded_in_parts(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 22))
     for seq in range(2, 21, 2):
@@ -114,7 +116,7 @@ async def test_too_many_scenes_for_one_call_are_folded_in_parts(
 
 
 async def test_a_change_in_an_older_scene_rebuilds_from_there(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, three_scenes: None
 ) -> None:
     asked = len(model.calls)
     await edit(api, "m6", content="Something about lamp number 77.")
@@ -127,7 +129,7 @@ async def test_a_change_in_an_older_scene_rebuilds_from_there(
 
 
 async def test_an_edit_undone_before_any_job_costs_nothing(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, three_scenes: None
 ) -> None:
     asked = len(model.calls)
     before = (await get(api, "/messages/m6"))["content"]
@@ -138,8 +140,8 @@ async def test_an_edit_undone_before_any_job_costs_nothing(
     assert await recap(api) == list(range(1, 13))
 
 
-async def test_what_a_person_writes_of_a_scene_is_folded_in(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, told: None
+async def test_a_scene_recap_by_a_person_is_folded_in(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, three_scenes: None
 ) -> None:
     scene = (await scenes(api))[1]
     await ask(api, "PATCH", f"/scenes/{scene['id']}", 200, {"recap": "Kai found #55."})
@@ -148,7 +150,7 @@ async def test_what_a_person_writes_of_a_scene_is_folded_in(
 
 
 async def test_an_older_version_made_current_waits_for_the_next_scene(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, three_scenes: None
 ) -> None:
     asked = len(model.calls)
     chosen = await ask(api, "PUT", "/recap/current", 200, {"version": 1})
@@ -156,27 +158,27 @@ async def test_an_older_version_made_current_waits_for_the_next_scene(
     await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == [1, 2, 3, 4]
     assert len(model.calls) == asked
-    await tell_scenes(api, dispatcher, clock, 16)
+    await make_scenes(api, dispatcher, clock, 16)
     assert await recap(api) == list(range(1, 17))
     assert calls(model)[asked:] == ["scene", "recap"]
     assert [version for version, *_ in await versions(api)] == [4, 3, 2, 1]
 
 
 async def test_a_chosen_older_version_waits_for_the_next_scene(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, told: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, three_scenes: None
 ) -> None:
     await ask(api, "PUT", "/recap/current", 200, {"version": 1})
     await put(api, status=200, metadata={"theme": "dark"})
     await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == [1, 2, 3, 4]
-    await tell_scenes(api, dispatcher, clock, 16)
+    await make_scenes(api, dispatcher, clock, 16)
     assert await recap(api) == list(range(1, 17))
 
 
-async def test_what_was_left_out_is_folded_in_when_it_is_no_longer(
+async def test_a_scene_is_folded_in_when_it_is_no_longer_excluded(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 14))
     for seq in (4, 8, 12):
@@ -191,7 +193,7 @@ async def test_what_was_left_out_is_folded_in_when_it_is_no_longer(
 
 
 async def test_a_persons_version_is_the_base_of_the_next_fold(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, three_scenes: None
 ) -> None:
     asked = len(model.calls)
     written = await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
@@ -199,12 +201,12 @@ async def test_a_persons_version_is_the_base_of_the_next_fold(
     assert await shown(api) == [42]
     await settle_rounds(dispatcher, clock)
     assert len(model.calls) == asked
-    await tell_scenes(api, dispatcher, clock, 16)
+    await make_scenes(api, dispatcher, clock, 16)
     assert await recap(api) == [42, 13, 14, 15, 16]
 
 
 async def test_a_persons_version_stays_and_says_when_it_is_stale(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, told: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, three_scenes: None
 ) -> None:
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     await edit(api, "m10", content="Something about lamp number 77.")
@@ -215,7 +217,7 @@ async def test_a_persons_version_stays_and_says_when_it_is_stale(
 
 
 async def test_after_a_deletion_the_highest_version_is_current(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, told: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, three_scenes: None
 ) -> None:
     await ask(api, "DELETE", "/recap/versions/3", 204)
     assert await versions(api) == [(2, 8, False, True), (1, 4, False, False)]
@@ -227,7 +229,7 @@ async def test_after_a_deletion_the_highest_version_is_current(
 
 
 async def test_a_rebuild_starts_empty_and_keeps_former_versions(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, three_scenes: None
 ) -> None:
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     asked = len(model.calls)
@@ -240,12 +242,12 @@ async def test_a_rebuild_starts_empty_and_keeps_former_versions(
 
 
 async def test_the_newest_scenes_are_left_out_on_every_path(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, told: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, three_scenes: None
 ) -> None:
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
     assert await recap(api) == await shown(api) == list(range(1, 9))
     await settle_rounds(dispatcher, clock)
-    await tell_scenes(api, dispatcher, clock, 16)
+    await make_scenes(api, dispatcher, clock, 16)
     assert await recap(api) == await shown(api) == list(range(1, 13))
     await ask(api, "POST", "/recap/rebuild", 202)
     await settle_rounds(dispatcher, clock)
@@ -262,19 +264,19 @@ async def test_the_newest_scenes_are_left_out_on_every_path(
 async def test_a_scene_no_longer_excluded_does_not_wait_for_the_next(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings={"preset": "scenes", "scenes": {"detect": False, "recap": {"exclude_latest": 1}}})
-    await tell_scenes(api, dispatcher, clock, 4, 8)
+    await make_scenes(api, dispatcher, clock, 4, 8)
     assert await recap(api) == [1, 2, 3, 4]
-    tell = telling()
+    tell = story_model()
     model.otherwise = lambda request: refuses(500) if asked_for(request) == "scene" else tell(request)
-    await tell_scenes(api, dispatcher, clock, 12)
+    await make_scenes(api, dispatcher, clock, 12)
     assert await statuses(api) == ["ready", "ready", "pending"]
     assert await recap(api) == await shown(api) == list(range(1, 9))
 
 
 async def test_a_personal_recap_replaces_the_current_one(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, told: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, three_scenes: None
 ) -> None:
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
     written = await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
@@ -287,7 +289,7 @@ async def test_a_personal_recap_replaces_the_current_one(
 async def test_a_personal_recap_survives_the_exclusion_of_its_scenes(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 14))
     for seq in (4, 8, 12):
@@ -297,7 +299,7 @@ async def test_a_personal_recap_survives_the_exclusion_of_its_scenes(
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 1}}})
     await settle_rounds(dispatcher, clock)
     assert await recap(api) == await shown(api) == []
-    await tell_scenes(api, dispatcher, clock, 16)
+    await make_scenes(api, dispatcher, clock, 16)
     assert await recap(api) == await shown(api) == [42]
     await put(api, status=200, settings={"scenes": {"recap": {"exclude_latest": 0}}})
     await settle_rounds(dispatcher, clock)
@@ -312,7 +314,7 @@ async def test_a_recap_without_scenes_is_shown_in_each_preset(api: httpx.AsyncCl
 
 
 async def test_with_scenes_off_only_a_persons_version_is_shown(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, told: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, three_scenes: None
 ) -> None:
     await put(api, status=200, settings={"scenes": {"enabled": False}})
     assert await shown(api) == []
@@ -323,7 +325,7 @@ async def test_with_scenes_off_only_a_persons_version_is_shown(
 async def test_a_failed_scene_is_skipped_and_covered_when_it_is_made(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    tell = telling()
+    tell = story_model()
 
     def without_second(request: Request) -> str | Reply:
         refused = asked_for(request) == "scene" and "lamp number 6." in str(request)
@@ -349,7 +351,7 @@ async def test_a_failed_scene_is_skipped_and_covered_when_it_is_made(
 
 
 async def test_a_scene_without_content_keeps_the_recap_without_a_call(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, three_scenes: None
 ) -> None:
     await append(api, talk(15, 18))
     for n in range(13, 17):
@@ -365,7 +367,7 @@ async def test_a_scene_without_content_keeps_the_recap_without_a_call(
 async def test_a_scene_changed_during_its_fold_is_folded_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 6))
     await set_break(api, 4)
@@ -381,7 +383,7 @@ async def test_a_scene_changed_during_its_fold_is_folded_again(
 
 
 async def test_a_fold_does_not_build_on_a_version_deleted_meanwhile(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, told: None
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, three_scenes: None
 ) -> None:
     await ask(api, "PUT", "/recap", 200, {"text": "All of it was #42."})
     await append(api, talk(15, 18))
@@ -403,7 +405,7 @@ async def test_rubbish_for_a_recap_is_a_failure_that_is_tried_again(
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 6))
     await set_break(api, 4)
@@ -415,7 +417,7 @@ async def test_rubbish_for_a_recap_is_a_failure_that_is_tried_again(
     (row,) = [row for row in await due_rows(database, tenant) if row["key"] == "recap"]
     assert (row["attempts"], row["failed_at"]) == (1, None)
     assert row["error"]
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await settle_rounds(dispatcher, clock)
     assert await recap(api) == [1, 2, 3, 4]
 

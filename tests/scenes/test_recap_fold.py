@@ -44,7 +44,7 @@ def test_leaving_out_as_many_scenes_as_there_are_leaves_nothing() -> None:
 
 
 @given(states=st.lists(STATES, min_size=1, max_size=8), at=st.integers(0, 7), state=STATES)
-def test_a_step_says_something_else_when_one_of_its_scenes_does(states: list[State], at: int, state: State) -> None:
+def test_the_hash_of_a_step_depends_on_each_of_its_scenes(states: list[State], at: int, state: State) -> None:
     scenes = scenes_of(states)
     at %= len(scenes)
     other = [*scenes]
@@ -52,7 +52,7 @@ def test_a_step_says_something_else_when_one_of_its_scenes_does(states: list[Sta
     assert (hash_step(scenes) == hash_step(other)) == (scenes[at].digest == other[at].digest)
 
 
-def test_a_scene_without_a_recap_that_holds_says_nothing() -> None:
+def test_scenes_without_a_valid_recap_share_one_digest() -> None:
     assert digest_of("pending", "A title", "An old recap") == digest_of("failed", None, "") == NO_RECAP
     assert digest_of("empty", None, "") != NO_RECAP
     assert digest_of("made", "A", "B") != digest_of("made", "AB", "")

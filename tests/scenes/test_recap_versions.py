@@ -12,7 +12,7 @@ from tests.oracle.answers import echo
 from tests.scenes.story import hidden, lift_break, set_break
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, edit, get, ok, put, soft_delete
-from tests.words import told, words
+from tests.words import segment_words, words
 
 SCENES: dict[str, Any] = {
     "history": {"keep_messages": 2, "grow_messages": 0, "max_messages": 40, "edges": "scenes", "keep_scenes": 1},
@@ -36,13 +36,13 @@ async def test_deleting_a_stale_version_makes_no_later_one_valid(
     await set_break(api, 4)
     await append(api, words(5, 6))
     await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
-    assert await told(api, "recap") == ["w1w", "w2w", "w3w", "w4w"]
+    assert await segment_words(api, "recap") == ["w1w", "w2w", "w3w", "w4w"]
     model.otherwise = refuses(503)
     await soft_delete(api, "m1")
     await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
-    assert "w1w" not in await told(api, "recap")
+    assert "w1w" not in await segment_words(api, "recap")
     ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
-    assert "w1w" not in await told(api, "recap")
+    assert "w1w" not in await segment_words(api, "recap")
 
 
 async def test_a_change_below_a_deleted_version_makes_later_stale(
@@ -57,7 +57,7 @@ async def test_a_change_below_a_deleted_version_makes_later_stale(
     ok(await api.delete("/v1/chats/c/recap/versions/1"), 204)
     await soft_delete(api, "m1")
     await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
-    assert await told(api, "recap") == ["w2w", "w3w", "w4w"]
+    assert await segment_words(api, "recap") == ["w2w", "w3w", "w4w"]
 
 
 async def test_a_version_on_a_deleted_stale_one_stays_invalid(
@@ -77,7 +77,7 @@ async def test_a_version_on_a_deleted_stale_one_stays_invalid(
     if second:
         assert second[0]["stale"]
         ok(await api.put("/v1/chats/c/recap/current", json={"version": 2}), 200)
-        assert "w1w" not in await told(api, "recap")
+        assert "w1w" not in await segment_words(api, "recap")
 
 
 async def test_a_remade_scene_below_a_personal_recap_is_hidden_again(
@@ -113,7 +113,7 @@ async def test_a_chosen_version_gets_scenes_that_no_version_has(
     await set_break(api, 20)
     await settle(dispatcher, clock, 6)
     assert (await get(api, "/scenes"))["items"][-2]["status"] == "ready"
-    assert len(await told(api, "recap")) == 18
+    assert len(await segment_words(api, "recap")) == 18
     ok(await api.put("/v1/chats/c/recap/current", json={"version": 1}), 200)
     await settle_rounds(dispatcher, clock, rounds=6, wait_s=40)
-    assert len(await told(api, "recap")) == 20
+    assert len(await segment_words(api, "recap")) == 20

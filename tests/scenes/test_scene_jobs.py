@@ -13,7 +13,18 @@ from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from app.registry import LAYERS
 from tests.background import settle_rounds, while_the_model_is_asked
 from tests.book import change, due_rows
-from tests.scenes.story import BY_HAND, ask, calls, lift_break, recap, scenes, set_break, statuses, telling, versions
+from tests.scenes.story import (
+    BY_HAND,
+    ask,
+    calls,
+    lift_break,
+    recap,
+    scenes,
+    set_break,
+    statuses,
+    story_model,
+    versions,
+)
 from tests.scripted_model import HANG_UP, Request, ScriptedModel, refuses
 from tests.talk import append, edit, get, put, said, talk
 
@@ -38,7 +49,7 @@ async def test_a_break_makes_the_recap_of_its_scene_due(
 async def test_an_edit_while_the_recap_is_made_wins(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await close_one(api)
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
@@ -49,10 +60,10 @@ async def test_an_edit_while_the_recap_is_made_wins(
     assert "#77" in (await scenes(api))[0]["recap"]
 
 
-async def test_what_a_person_writes_while_the_recap_is_made_stays(
+async def test_a_text_written_while_the_recap_is_made_stays(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     path = await close_one(api)
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
@@ -64,7 +75,7 @@ async def test_what_a_person_writes_while_the_recap_is_made_stays(
 async def test_a_title_given_while_the_recap_is_made_stays(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     path = await close_one(api)
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
@@ -76,7 +87,7 @@ async def test_a_title_given_while_the_recap_is_made_stays(
 async def test_a_break_lifted_while_the_recap_is_made_leaves_nothing(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await close_one(api)
     clock.step(2)
     async with while_the_model_is_asked(dispatcher, model):
@@ -90,7 +101,7 @@ async def test_a_call_that_fails_is_a_failure_that_the_scene_shows(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     model.script(HANG_UP, refuses(400))
-    model.otherwise = telling()
+    model.otherwise = story_model()
     path = await close_one(api)
     clock.step(2)
     await dispatcher.drain()
@@ -125,10 +136,10 @@ async def test_after_a_model_that_never_answers_the_chat_continues(
     await append(api, talk(9, 9))
 
 
-async def test_a_scene_is_told_from_its_own_messages_alone(
+async def test_a_scene_is_summarised_from_its_own_messages_only(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     path = await close_one(api)
     await settle_rounds(dispatcher, clock)
     await append(api, talk(9, 12))
@@ -152,7 +163,7 @@ async def test_the_recap_skips_a_scene_that_kills_each_worker(
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
-    model.otherwise = lambda request: refuses(500) if "lamp number 2." in str(request) else telling()(request)
+    model.otherwise = lambda request: refuses(500) if "lamp number 2." in str(request) else story_model()(request)
     await close_one(api)
     await append(api, talk(9, 12))
     await set_break(api, 10)
@@ -173,7 +184,7 @@ async def test_a_chosen_recap_is_not_extended_by_a_scene_that_failed(
     clock: SteppedClock,
     model: ScriptedModel,
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await close_one(api)
     await settle_rounds(dispatcher, clock)
     await append(api, talk(9, 16))
@@ -203,7 +214,7 @@ async def test_a_recap_that_failed_for_good_is_not_retried_endlessly(
         await dispatcher.drain()
     assert await statuses(api) == ["failed"]
     assert await versions(api) == [(1, 5, False, True)]  # which has no eligible messages, so the model was not called
-    model.otherwise = lambda request: telling()(request) if "You write" in str(request) else refuses(400)
+    model.otherwise = lambda request: story_model()(request) if "You write" in str(request) else refuses(400)
     await append(api, talk(9, 12))
     await set_break(api, 10)
     for _ in range(3 * MAX_ATTEMPTS):
@@ -219,7 +230,7 @@ async def test_the_model_gets_the_users_name_and_the_language(
 
     def answer(request: Request) -> str:
         asked.append(str(request["messages"][-1]["content"]))
-        return str(telling(lambda possible: possible[0])(request))
+        return str(story_model(lambda possible: possible[0])(request))
 
     model.otherwise = answer
     await put(api, language="de", settings={"preset": "scenes", "scenes": {"min_messages": 4}})
@@ -234,7 +245,7 @@ async def test_the_model_gets_the_users_name_and_the_language(
 async def test_a_recap_without_headings_is_asked_for_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     model.script("They spoke of the lamps, and he promised to stay.")
     path = await close_one(api)
     await settle_rounds(dispatcher, clock)
@@ -247,7 +258,7 @@ async def test_a_second_recap_without_headings_is_kept_as_outcomes(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     told = "They spoke of the lamps, and he promised to stay."
-    model.otherwise = telling()
+    model.otherwise = story_model()
     model.script(told, told)
     path = await close_one(api)
     await settle_rounds(dispatcher, clock)
@@ -259,7 +270,7 @@ async def test_after_two_refusals_one_without_headings_is_kept(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     told = "They spoke of the lamps, and he promised to stay."
-    model.otherwise = telling()
+    model.otherwise = story_model()
     model.script("*I take your hand.* You laugh.", "*You laugh.* I take your hand.", told)
     path = await close_one(api)
     await settle_rounds(dispatcher, clock)

@@ -9,7 +9,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.scenes.schemas import SceneOut
 from tests.background import settle_rounds
-from tests.scenes.story import BY_HAND, ask, calls, lift_break, ranges, scenes, set_break, statuses, telling
+from tests.scenes.story import BY_HAND, ask, calls, lift_break, ranges, scenes, set_break, statuses, story_model
 from tests.scripted_model import ScriptedModel
 from tests.talk import WAITING_FOR_NOTHING, append, edit, get, put, soft_delete, talk, walk
 
@@ -62,7 +62,7 @@ async def test_a_break_on_the_newest_message_leaves_no_open_scene(api: httpx.Asy
 async def test_a_break_inside_a_scene_splits_it_and_keeps_its_id(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 12))
     await set_break(api, 10)
@@ -80,7 +80,7 @@ async def test_a_break_inside_a_scene_splits_it_and_keeps_its_id(
 async def test_a_lifted_break_gives_its_scene_to_the_next_one(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 12))
     await set_break(api, 4)
@@ -102,10 +102,10 @@ async def test_lifting_the_last_break_opens_its_scene_again(api: httpx.AsyncClie
     assert (opened["id"], opened["first_seq"], opened["open"], opened["messages"]) == (None, 1, True, 8)
 
 
-async def test_a_break_that_is_set_again_brings_its_recap_back(
+async def test_a_break_that_is_set_again_restores_its_recap(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
     await set_break(api, 5)
@@ -123,7 +123,7 @@ async def test_a_break_that_is_set_again_brings_its_recap_back(
 async def test_a_recap_that_comes_back_to_other_messages_is_stale(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
     await set_break(api, 5)
@@ -136,7 +136,7 @@ async def test_a_recap_that_comes_back_to_other_messages_is_stale(
     assert "#77" in (await scenes(api))[0]["recap"]
 
 
-async def test_a_break_set_by_mistake_and_lifted_at_once_asks_nobody(
+async def test_a_break_lifted_at_once_makes_no_call(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BY_HAND)
@@ -182,7 +182,7 @@ async def test_the_list_is_paged_with_the_open_scene_on_the_last_page(api: httpx
 async def test_a_personal_recap_of_a_scene_stays_and_is_marked_stale(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
     closed, _ = (await set_break(api, 5))["items"]
@@ -204,7 +204,7 @@ async def test_a_personal_recap_of_a_scene_stays_and_is_marked_stale(
 async def test_a_personal_recap_is_regenerated_only_on_request(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
     path = f"/scenes/{(await set_break(api, 5))['items'][0]['id']}"
@@ -223,7 +223,7 @@ async def test_a_personal_recap_is_regenerated_only_on_request(
 async def test_excluded_and_deleted_messages_are_no_part_of_a_recap(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 8))
     await set_break(api, 5)
@@ -236,7 +236,7 @@ async def test_excluded_and_deleted_messages_are_no_part_of_a_recap(
     assert (scene["messages"], scene["stale"]) == (4, False)
 
 
-async def test_a_scene_with_nothing_to_tell_is_empty_without_a_call(
+async def test_a_scene_of_excluded_messages_is_empty_without_a_call(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BY_HAND)
@@ -304,7 +304,7 @@ async def test_an_unknown_scene_is_a_404(api: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"title": ""}, {"title": "x" * 51}, {"recap": " "}, {"recap": "a", "number": 3}])
-async def test_a_patch_that_says_nothing_sound_is_refused(api: httpx.AsyncClient, body: dict[str, object]) -> None:
+async def test_an_empty_or_invalid_patch_is_refused(api: httpx.AsyncClient, body: dict[str, object]) -> None:
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 4))
     scene = (await set_break(api, 2))["items"][0]
@@ -315,7 +315,7 @@ async def test_a_patch_that_says_nothing_sound_is_refused(api: httpx.AsyncClient
 async def test_breaks_by_hand_work_in_every_preset(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=WAITING_FOR_NOTHING)
     await append(api, talk(1, 8))
     await set_break(api, 5)
@@ -330,7 +330,7 @@ async def test_breaks_by_hand_work_in_every_preset(
 async def test_a_personal_recap_moves_with_its_scenes_last_message(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     await put(api, settings=BY_HAND)
     await append(api, talk(1, 10))
     for seq in (4, 8):

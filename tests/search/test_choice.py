@@ -39,7 +39,7 @@ def results(draw: st.DrawFn) -> list[Hit]:
 
 
 @given(results(), st.integers(1, 120), st.frozensets(st.integers(0, 8)), st.lists(contents, max_size=3))
-def test_what_is_chosen_fits_and_is_not_there_already(
+def test_chosen_results_fit_and_repeat_nothing_shown(
     hits: list[Hit], limit: int, out: frozenset[int], shown: list[str]
 ) -> None:
     left_out = {one.source for at, one in enumerate(hits) if at in out}
@@ -74,7 +74,7 @@ def test_of_many_long_results_few_are_counted() -> None:
 
 
 @given(results(), st.integers(1, 120))
-def test_what_is_left_out_did_not_fit_or_was_there(hits: list[Hit], limit: int) -> None:
+def test_results_are_left_out_only_if_too_long_or_repeated(hits: list[Hit], limit: int) -> None:
     chosen = choose(hits, left_out=(), shown=(), limit_tokens=limit, count=count_tokens)
     for at, one in enumerate(hits):
         if one in chosen:
@@ -155,7 +155,7 @@ def test_a_memory_is_the_same_as_the_messages_that_it_quotes(
     assert not is_same(memory, memory)
 
 
-def test_what_a_memory_quotes_is_left_out_with_it() -> None:
+def test_a_memory_and_the_message_it_quotes_count_as_one() -> None:
     memory = hit("memory:1", "Mira: “Lena mends boats.”", 3)
     spoken = hit("message:m3", "Mira: My sister? Lena mends boats. In Hamburg.", 3)
     later = hit("message:m9", "Mira: Yes. Lena mends boats. Still.", 9)

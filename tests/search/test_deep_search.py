@@ -51,7 +51,7 @@ async def test_the_limits_of_a_search_decide_what_is_considered(api: httpx.Async
 
 
 @pytest.mark.usefixtures("voyage")
-async def test_what_a_restored_line_has_is_found(api: httpx.AsyncClient) -> None:
+async def test_messages_of_a_restored_line_are_found(api: httpx.AsyncClient) -> None:
     ok(await api.post(f"{CHAT}/checkpoints/early/restore"), 201)
     assert await search(api) == EARLY_ONES
     await append(api, [message(9_000 + n, "Good night.") for n in range(40)])
@@ -59,6 +59,6 @@ async def test_what_a_restored_line_has_is_found(api: httpx.AsyncClient) -> None
 
 
 @pytest.mark.usefixtures("voyage")
-async def test_what_is_left_after_a_cut_off_is_found(api: httpx.AsyncClient) -> None:
+async def test_messages_left_after_a_truncation_are_found(api: httpx.AsyncClient) -> None:
     await cut_off(api, FEW + 1)
     assert await search(api) == EARLY_ONES

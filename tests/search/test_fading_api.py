@@ -6,10 +6,10 @@ import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
-from tests.facts.asking import CHAT, begin
+from tests.facts.asking import begin
 from tests.memories.asking import change, listed, write
 from tests.search.finding import LANTERN, message
-from tests.talk import Json, append, context, ok, put
+from tests.talk import CHAT, Json, append, context, ok, put
 
 DAY_S = 86_400
 

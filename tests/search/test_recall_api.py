@@ -105,7 +105,7 @@ async def test_recall_is_off_unless_it_is_asked_for(api: httpx.AsyncClient, app:
     assert recalled(await context(api, recall="off")) == []
 
 
-async def test_recall_changes_nothing_before_it(api: httpx.AsyncClient) -> None:
+async def test_recall_changes_no_text_of_other_segments(api: httpx.AsyncClient) -> None:
     await begin_long(api)
     await append(api, [message(7, "Do you see the green lantern?")])
     for style in FORMATS:
@@ -268,7 +268,7 @@ async def test_before_a_message_later_words_are_not_recalled(api: httpx.AsyncCli
     assert recalled(await context(api, query="lantern", before="m9")) == ["- [message] User: The lantern!"]
 
 
-async def test_what_is_not_said_any_more_is_not_recalled(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_edited_and_deleted_texts_are_not_recalled(api: httpx.AsyncClient, learn: Learner) -> None:
     await begin_long(api)
     await learn("Green glass calms Mira.", "m1")
     assert len(recalled(await context(api, query="green"))) == 2

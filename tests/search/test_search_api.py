@@ -172,7 +172,7 @@ async def test_a_scene_and_a_line_can_be_searched(api: httpx.AsyncClient) -> Non
         ({"query": "who are you?"}, 200),
     ],
 )
-async def test_what_cannot_be_searched_is_refused(api: httpx.AsyncClient, body: Json, status: int) -> None:
+async def test_invalid_searches_are_refused(api: httpx.AsyncClient, body: Json, status: int) -> None:
     await begin(api)
     await append(api, [message(1, LANTERN)])
     assert (await api.post(f"{CHAT}/memories/search", json=body)).status_code == status
@@ -242,7 +242,7 @@ async def test_a_user_is_searched_where_chats_permit_it(api: httpx.AsyncClient) 
     assert (await search(api, "lantern", under="/v1/users/kim"))["hits"] == []
 
 
-async def test_what_is_known_of_a_user_is_found_once(api: httpx.AsyncClient) -> None:
+async def test_facts_and_memories_of_a_user_are_found_once(api: httpx.AsyncClient) -> None:
     written = await write(api, TOMAS, under=USER)
     await set_fact(api, "brother", "Tomas", under=USER)
     for chat_id in (None, "a", "b"):

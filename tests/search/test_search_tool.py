@@ -110,7 +110,7 @@ async def test_forms_of_a_word_are_found_by_their_stem(
     assert ("ponies ran" in found, "Ren saw" in found) == (is_found, is_found)
 
 
-async def test_what_is_no_longer_said_is_not_found(api: httpx.AsyncClient) -> None:
+async def test_edited_and_deselected_texts_are_not_found(api: httpx.AsyncClient) -> None:
     await begin_long(api)
     await edit(api, "m1", content="The pier is of oak.")
     assert LANTERN not in await find(api, "green lantern")
@@ -122,7 +122,7 @@ async def test_what_is_no_longer_said_is_not_found(api: httpx.AsyncClient) -> No
 
 
 @pytest.mark.parametrize("way", ["hidden", "excluded", "deleted", "thought"])
-async def test_what_is_hidden_or_deleted_is_not_found(api: httpx.AsyncClient, way: str) -> None:
+async def test_hidden_and_deleted_messages_are_not_found(api: httpx.AsyncClient, way: str) -> None:
     given: dict[str, Any] = {"kind": "thought"} if way == "thought" else {}
     history = {"keep_messages": 2, "grow_messages": 0, "edges": "every_message"}
     await begin(api, memos={"enabled": False}, history=history, recall={"mode": "tool"})
@@ -140,7 +140,7 @@ async def test_what_is_hidden_or_deleted_is_not_found(api: httpx.AsyncClient, wa
     assert "Nothing was found" in await find(api, "green lantern")
 
 
-async def test_what_was_cut_off_is_on_the_other_line_alone(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_messages_of_another_line_are_not_found(api: httpx.AsyncClient, learn: Learner) -> None:
     await begin_long(api)
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "before"}), 201)
     await append(api, [message(7, "A swan sits on the buoy."), *(message(n, f"Day {n}.") for n in range(8, 13))])

@@ -22,7 +22,7 @@ def turn_of(roles: list[str], seq: int) -> int:
 
 
 @given(conversations())
-def test_what_two_turns_running_recalled_pauses(conversation: tuple[list[str], Shown]) -> None:
+def test_a_result_of_two_consecutive_turns_pauses(conversation: tuple[list[str], Shown]) -> None:
     roles, shown = conversation
     newest = len(roles)
     user_seqs = [at + 1 for at, role in enumerate(roles) if role == "user"]
@@ -48,7 +48,7 @@ def test_reading_again_in_a_turn_changes_nothing(
     assert add_turn(again, newest, recalled) == again
 
 
-def test_a_long_turn_before_changes_no_second_reading() -> None:
+def test_a_long_former_turn_does_not_change_a_second_read() -> None:
     user_seqs = [1, 3, 12]
     shown = {2: frozenset("a"), **{seq: frozenset("a") for seq in range(3, 3 + MAX_TURNS - 1)}}
     first = find_tired(shown, 12, user_seqs=user_seqs, first_seq=1)
@@ -72,7 +72,7 @@ def test_the_only_memory_is_recalled_in_two_of_three_turns() -> None:
     assert recall_always(9) == [True, True, False] * 3
 
 
-def test_turns_before_the_history_are_told_apart() -> None:
+def test_turns_before_the_history_are_distinguished() -> None:
     assert recall_always(9, first_seq=0) == [True, True, False] * 3
 
 

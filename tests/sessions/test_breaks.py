@@ -82,7 +82,7 @@ def latest_days(start: datetime, minutes: int, hour: int, zone: str) -> list[dat
 @example(AUTUMN_NEW_YORK, "America/New_York", 1, 20, 60)
 @example(AUTUMN_ST_JOHNS, "America/St_Johns", 0, 30, 60)
 @example(AUTUMN_ST_JOHNS, "America/St_Johns", 0, 40, 60)
-def test_each_reset_happens_once_whatever_the_clock_does(
+def test_each_reset_happens_once_despite_clock_changes(
     start: datetime, zone: str, hour: int, since: int, pause: int
 ) -> None:
     before = timedelta(days=2)  # so that the reference has seen the reset before the first minute

@@ -7,7 +7,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from tests.background import settle, settle_rounds
 from tests.book import book
-from tests.scenes.story import hidden, set_break, telling
+from tests.scenes.story import hidden, set_break, story_model
 from tests.scripted_model import ScriptedModel, refuses
 from tests.sessions.sample import end_session
 from tests.talk import CALL, Json, append, context, get, put, read_cut, said, talk
@@ -78,7 +78,7 @@ async def test_a_call_stays_with_its_result(
 async def test_with_scenes_it_leaves_the_last_scenes(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    model.otherwise = telling()
+    model.otherwise = story_model()
     history = {"keep_messages": 4, "grow_messages": 40, "max_messages": 60, "keep_scenes": 2}
     await put(api, settings={"preset": "scenes", "history": history, "scenes": {"detect": False, "auto_hide": -1}})
     await append(api, talk(1, 24))

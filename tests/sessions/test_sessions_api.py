@@ -171,7 +171,7 @@ async def test_deleted_turns_do_not_count(api: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("change", [{"kind": "thought"}, {"role": "narrator"}])
-async def test_what_is_no_reply_any_more_completes_no_turn(api: httpx.AsyncClient, change: Json) -> None:
+async def test_a_message_that_stops_being_a_reply_ends_no_turn(api: httpx.AsyncClient, change: Json) -> None:
     await put(api, settings={"sessions": {"max_turns": 2}})
     await append(api, talk(1, 4))
     ok(await api.put("/v1/chats/c/messages", json={"messages": [*talk(1, 3), said(4) | change]}), 200)
@@ -193,7 +193,7 @@ async def test_turns_before_the_setting_count(api: httpx.AsyncClient) -> None:
     assert await begins(api) == [(1, "first"), (5, "turns"), (11, "turns")]
 
 
-async def test_they_can_be_switched_off(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+async def test_sessions_can_be_switched_off(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     settings = {"enabled": False, "idle_timeout_s": 1, "daily_reset_hour": 1, "max_turns": 1}
     await put(api, settings={"sessions": settings})
     await append(api, talk(1, 4))
@@ -330,7 +330,7 @@ async def test_a_reimport_keeps_the_first_session(api: httpx.AsyncClient) -> Non
 
 
 @pytest.mark.parametrize("inserted", [[], [said(20)]], ids=["in place", "new line"])
-async def test_what_a_reimport_adds_can_begin_a_session(
+async def test_messages_added_by_a_reimport_can_begin_a_session(
     api: httpx.AsyncClient, clock: SteppedClock, inserted: list[Json]
 ) -> None:
     await put(api, settings={"sessions": {"idle_timeout_s": 600, "max_turns": 3}})

@@ -229,18 +229,18 @@ async def leases_expired(stack: Stack, _rng: random.Random) -> AsyncGenerator[No
         yield
 
 
-def valkey_told(*commands: str, undo: str | None = None) -> Inject:
+def inject_commands(*commands: str, undo: str | None = None) -> Inject:
     """Send commands to Valkey."""
 
     @asynccontextmanager
     async def inject(stack: Stack, _rng: random.Random) -> AsyncGenerator[None]:
         for command in commands:
-            await tell_valkey(stack, command)
+            await send_to_valkey(stack, command)
         try:
             yield
         finally:
             if undo:
-                await tell_valkey(stack, undo)
+                await send_to_valkey(stack, undo)
 
     return inject
 
@@ -393,12 +393,12 @@ FAULTS = (
     Fault("table locked", "LOCK TABLE messages", "rolls back", locked("LOCK TABLE messages IN ACCESS EXCLUSIVE MODE")),
     Fault("Redis killed", "kill -9 of Valkey", "it is started again", valkey_killed, "redis down"),
     Fault("Redis frozen", "SIGSTOP of Valkey", "SIGCONT", stopped("valkey"), "redis down"),
-    Fault("Redis flushed", "FLUSHALL", _ALONE, valkey_told("FLUSHALL")),
+    Fault("Redis flushed", "FLUSHALL", _ALONE, inject_commands("FLUSHALL")),
     Fault(
         "Redis full",
         "refuses to write (maxmemory 1, noeviction)",
         "maxmemory 64mb",
-        valkey_told(
+        inject_commands(
             "CONFIG SET maxmemory-policy noeviction", "CONFIG SET maxmemory 1", undo="CONFIG SET maxmemory 64mb"
         ),
     ),
@@ -449,7 +449,7 @@ async def running(repeating: Any) -> AsyncGenerator[None]:
             await task
 
 
-async def tell_valkey(stack: Stack, command: str) -> None:
+async def send_to_valkey(stack: Stack, command: str) -> None:
     """Send one command to Valkey. Raises Violation if it is refused."""
     reader, writer = await asyncio.open_unix_connection(stack.redis_url.removeprefix("unix://"))
     try:

@@ -32,7 +32,7 @@ CHECKED = [fault for fault in FAULTS if fault.name not in LEFT_TO_THE_SOAK]
 
 
 @pytest.mark.parametrize("fault", [pytest.param(fault, id=fault.name) for fault in CHECKED])
-async def test_the_service_survives(soak: Soak, fault: Fault) -> None:
+async def test_the_service_survives_each_fault(soak: Soak, fault: Fault) -> None:
     await soak.survive(fault, hold_s=HOLD_S, calm_s=CALM_S)
     assert soak.count["messages acknowledged"] > 0
 

@@ -52,7 +52,7 @@ def test_a_remark_that_nothing_changed_keeps_the_former_text(remark: str) -> Non
         "船坞没有变化，奥斯卡走了。",
     ],
 )
-def test_what_tells_something_is_no_such_remark(text: str) -> None:
+def test_other_answers_do_not_keep_the_former_text(text: str) -> None:
     assert not leaves_former(text, FORMER)
 
 
@@ -62,7 +62,7 @@ def test_a_remark_with_a_reason_keeps_the_former_text() -> None:
 
 
 @pytest.mark.parametrize("length", [600, 2_000, 20_000])
-def test_of_a_long_text_a_remark_leaves_next_to_nothing(length: int) -> None:
+def test_a_short_remark_in_place_of_a_long_text_is_a_remnant(length: int) -> None:
     former = (FORMER * 100)[:length]
     assert is_remnant("I have folded in the messages.", former)
     assert is_remnant("Wren. " * 9, former)
@@ -76,7 +76,7 @@ def test_a_short_text_may_become_shorter() -> None:
 
 
 @given(st.text(), st.text())
-def test_any_text_is_such_a_remark_or_none(text: str, former: str) -> None:
+def test_leaves_former_accepts_any_text(text: str, former: str) -> None:
     assert leaves_former(text, former) in (True, False)
 
 

@@ -63,13 +63,13 @@ def test_small_talk_alone_gives_no_highlight(text: str) -> None:
     assert highlights(("Mia", text), ("Ben", text)) == []
 
 
-def test_what_the_chat_says_every_day_gives_way_to_what_is_new() -> None:
+def test_new_statements_are_preferred_to_routine_ones() -> None:
     batch = chat(*ROUTINE[:6], ("Mia", "my grandmother left me her violin"))
     kept = extract(batch, chat(*ROUTINE) + batch, budget_tokens=20, count_tokens=count_tokens)
     assert kept == ["Mia: “my grandmother left me her violin”"]
 
 
-def test_the_same_thing_is_not_told_twice() -> None:
+def test_the_same_statement_is_quoted_only_once() -> None:
     kept = highlights(
         ("Mia", "Victor moved to Oslo in 2019."),
         ("Ben", "Victor moved to Oslo in 2019!"),
@@ -109,7 +109,7 @@ def test_a_given_name_is_kept_rather_than_the_time_of_day() -> None:
     assert kept == ["Quill: “The Keeper's name is Quill.”"]
 
 
-def test_calling_somebody_by_name_tells_nothing() -> None:
+def test_a_greeting_by_name_gives_no_highlight() -> None:
     assert highlights(("Melanie", "Hey Caro, thank you!"), ("Caroline", "Welcome, Mel!")) == []
 
 
@@ -126,7 +126,7 @@ def test_statements_about_oneself_and_promises_come_first(telling: str, plain: s
         assert kept == [f"Mia: “{telling}”"]
 
 
-def test_what_the_batch_comes_back_to_is_told() -> None:
+def test_topics_that_the_batch_repeats_are_preferred() -> None:
     kept = highlights(
         ("Mia", "the lantern stood beside the cellar door"),
         ("Ben", "the kettle hung above the garden stairs"),

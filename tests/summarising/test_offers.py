@@ -37,5 +37,5 @@ def test_an_offer_after_the_text_is_dropped(offer: str) -> None:
         "",
     ],
 )
-def test_what_belongs_to_the_text_stays(text: str) -> None:
+def test_sentences_of_the_text_that_sound_like_offers_stay(text: str) -> None:
     assert without_offers(text) == text

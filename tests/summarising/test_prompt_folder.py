@@ -51,7 +51,7 @@ def test_a_file_replaces_the_prompt_of_its_name_and_no_other(tmp_path: Path) -> 
     assert book["summary"] is BUILTIN[1]
 
 
-def test_a_file_as_editors_on_windows_write_it_is_read(tmp_path: Path) -> None:
+def test_a_file_with_a_bom_and_crlf_is_read(tmp_path: Path) -> None:
     (tmp_path / "memo.md").write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
     assert load(tmp_path)["memo"].system == "My rules,\nin two lines."
 
@@ -85,7 +85,7 @@ def test_a_wrong_file_is_one_line_that_names_it(tmp_path: Path, name: str, conte
     assert refusal(tmp_path) == f"MEMOBOOK_PROMPTS_DIR: {tmp_path / name}: {problem}"
 
 
-def test_what_cannot_be_read_is_one_line_that_names_it(tmp_path: Path) -> None:
+def test_an_unreadable_path_is_one_line_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "memo.md").symlink_to("memo.md")
     assert refusal(tmp_path).startswith(f"MEMOBOOK_PROMPTS_DIR: {tmp_path / 'memo.md'}: ")
     assert "No such file or directory" in refusal(tmp_path / "nowhere")

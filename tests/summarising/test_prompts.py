@@ -36,7 +36,7 @@ def filled(prompt: Prompt, **texts: str) -> str:
 # --- places ---
 
 
-def test_what_is_filled_in_stands_in_its_place_in_either_text() -> None:
+def test_placeholders_are_filled_in_both_texts() -> None:
     prompt = make("You are {{name}}.", "Hear this:\n{{messages}}", "name", "messages")
     assert prompt.fill(name="Ilse", messages="Ahoy!") == [
         {"role": "system", "content": "You are Ilse."},
@@ -56,7 +56,7 @@ def test_what_is_filled_in_stands_in_its_place_in_either_text() -> None:
         ("{{messages}}", "", "the user text is empty"),
     ],
 )
-def test_a_prompt_has_each_of_its_places_once_and_no_other(system: str, user: str, problem: str) -> None:
+def test_a_prompt_without_exactly_its_placeholders_is_refused(system: str, user: str, problem: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
         make(system, user)
 
@@ -75,7 +75,7 @@ def test_a_line_whose_placeholders_are_all_empty_is_omitted() -> None:
 
 
 @given(st.text(), st.text())
-def test_what_is_filled_in_is_never_read_as_a_place(name: str, messages: str) -> None:
+def test_filled_in_text_is_never_read_as_a_placeholder(name: str, messages: str) -> None:
     prompt = make("Rules.", "[{{name}}|{{messages}}]", "name", "messages")
     for said in (name, f"{{{{messages}}}}{name}", f"{name}{{{{name}}}}{{{{"):
         assert filled(prompt, name=said, messages=f"{{{{{messages}}}}}") == f"Rules.\n---\n[{said}|{{{{{messages}}}}}]"
@@ -171,7 +171,7 @@ def test_each_prompt_says_that_the_story_is_fiction(prompt: Prompt) -> None:
 
 
 @pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt.name)
-def test_each_prompt_says_who_you_is_with_the_name(prompt: Prompt) -> None:
+def test_each_prompt_explains_the_pronoun_you_with_the_name(prompt: Prompt) -> None:
     texts = dict.fromkeys(prompt.placeholders, "…")
     for name, words in (("Mi\nra", 'the user, whose name is "Mi\\nra"'), (None, "the user")):
         _, user = prompt.fill(**texts | {"user_name": name_user(name)})
@@ -208,7 +208,7 @@ def test_no_two_layers_share_a_person_in_their_examples() -> None:
 # --- their page ---
 
 
-def test_the_page_tells_of_every_prompt_with_exactly_its_places() -> None:
+def test_the_page_lists_every_prompt_and_its_placeholders() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", PAGE, re.MULTILINE)
     assert {name: set(re.findall(r"\{\{(\w+)\}\}", places)) for name, places in rows} == {
         prompt.name: set(prompt.placeholders) for prompt in PROMPTS

@@ -63,7 +63,7 @@ def test_the_wrapping_is_taken_off(answer: str) -> None:
         "その夜オスカーは直したオルゴールを抱えて工房へ来て、レンにこう打ち明けたのだった：\n「ここに残りたい」",
     ],
 )
-def test_what_looks_like_wrapping_but_tells_something_stays(text: str) -> None:
+def test_text_that_only_looks_like_wrapping_stays(text: str) -> None:
     assert read_prose(text) == text
 
 
@@ -86,7 +86,7 @@ def test_a_heading_with_a_date_becomes_a_plain_line() -> None:
         ("Wren. " * MAX_ANSWER_CHARS, "the answer is far too long"),
     ],
 )
-def test_what_is_no_prose_is_unusable_and_not_quoted(answer: str, why: str) -> None:
+def test_an_answer_without_prose_is_unusable_and_not_quoted(answer: str, why: str) -> None:
     with pytest.raises(UnusableAnswer, match=f"^{why}$"):
         read_prose(answer)
 

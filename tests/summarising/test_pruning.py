@@ -9,7 +9,7 @@ LINES = st.lists(st.text("abcde", min_size=1, max_size=30), min_size=1, max_size
 
 
 @given(LINES)
-def test_some_lines_go_and_what_is_left_keeps_its_order(lines: list[str]) -> None:
+def test_pruning_removes_lines_and_keeps_their_order(lines: list[str]) -> None:
     left = iter(lines)
     assert all(line in left for line in thin(lines))
     assert len(thin(lines)) < len(lines)
@@ -24,7 +24,7 @@ def test_the_newer_half_stays_and_so_does_the_first_line(lines: list[str]) -> No
         assert left[0] == lines[0]
 
 
-def test_of_the_older_half_the_shortest_goes() -> None:
+def test_the_shortest_line_of_the_older_half_is_removed() -> None:
     assert thin(["first", "a long line", "no", "a longer line", "x", "y", "z", "."]) == [
         "first",
         "a long line",

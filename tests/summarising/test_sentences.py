@@ -140,7 +140,7 @@ def test_words_are_counted_at_spaces_and_estimated_without_them(text: str, words
     assert count_words(text) == words
 
 
-def test_the_last_mark_tells_whether_a_sentence_ends() -> None:
+def test_the_last_mark_decides_if_a_sentence_ends() -> None:
     assert all(map(ends_sentence, ("So it is. ", 'He said: "Go!"', "そうだ。」")))
     assert not any(map(ends_sentence, ("well, ", "I think: ", "")))
 

@@ -32,7 +32,7 @@ def test_a_paragraph_without_room_stays_beside_the_newest_quote() -> None:
     assert is_quote(quote)
 
 
-def test_quotes_go_before_what_is_none_however_short() -> None:
+def test_quotes_are_dropped_before_written_lines() -> None:
     written = ["They met at the pier.", "", "Kai: a smith."]
     text = "\n".join(written)
     for first in range(1, 400, 40):
@@ -51,6 +51,6 @@ def test_without_quotes_the_first_and_newest_lines_are_kept() -> None:
 
 
 @given(st.text(min_size=1, max_size=300), st.text(min_size=1, max_size=60))
-def test_whatever_is_quoted_has_the_form_of_a_quote(text: str, name: str) -> None:
+def test_every_quoted_line_has_the_form_of_a_quote(text: str, name: str) -> None:
     batch = [Utterance(1, "user", name, text)]
     assert all(is_quote(line) for line in extract(batch, batch, budget_tokens=60, count_tokens=count_tokens))

@@ -51,7 +51,7 @@ def test_over_the_threshold_a_fold_leaves_what_is_kept(
 
 
 @given(uncovered(), st.integers(0, 250))
-def test_what_is_due_is_folded_to_its_end_or_in_parts(given_messages: tuple[int, list[Sent]], until_seq: int) -> None:
+def test_a_due_range_is_folded_completely_or_in_parts(given_messages: tuple[int, list[Sent]], until_seq: int) -> None:
     covered, sent = given_messages
     end_seq = find_due_end(sent, anchor_seq=1, until_seq=until_seq)
     if end_seq is None:
@@ -78,7 +78,7 @@ def test_what_is_due_is_folded_to_its_end_or_in_parts(given_messages: tuple[int,
         ([1], 1, 0, None),
     ],
 )
-def test_what_has_left_the_history_is_due_first(
+def test_messages_before_the_history_are_due_first(
     seqs: list[int], anchor_seq: int, until_seq: int, end_seq: int | None
 ) -> None:
     assert find_due_end([Sent(seq) for seq in seqs], anchor_seq, until_seq) == end_seq
@@ -120,12 +120,12 @@ def test_as_many_as_a_fold_takes_are_one_part() -> None:
     assert choose_range_up_to(50, sent, 0) == (1, 50)
 
 
-def test_a_call_longer_than_a_fold_is_parted() -> None:
+def test_a_call_longer_than_a_fold_is_divided() -> None:
     sent = [Sent(1, calls=("call",)), *(Sent(seq) for seq in range(2, 50)), Sent(50, answers="call")]
     assert choose_range_up_to(50, sent, 0) == (1, MOST_MESSAGES)
 
 
-def test_suzunes_numbers() -> None:
+def test_a_threshold_of_20_folds_down_to_15_messages() -> None:
     sent = [Sent(seq) for seq in range(1, 21)]
     assert choose_range_over(sent, 0, threshold=20, keep=15) is None
     sent.append(Sent(21))
@@ -163,7 +163,7 @@ def test_only_what_is_valid_reaches_into_the_history() -> None:
     assert keep_before(stale, 10) == Chain([])
 
 
-def test_a_persons_text_never_gives_way() -> None:
+def test_a_text_by_a_person_is_never_given_up() -> None:
     links = folds(10, 20, 30)
     assert keep_before(Chain([*links[:2], links[2]._replace(origin="person")]), 25) is None
     assert keep_before(Chain([links[0], links[1]._replace(origin="person"), links[2]]), 15) is None
@@ -173,7 +173,7 @@ def test_a_persons_text_never_gives_way() -> None:
 
 
 @given(chains(), st.integers(1, 40))
-def test_what_is_kept_is_valid_and_ends_before_the_history(chain: Chain, begins_seq: int) -> None:
+def test_the_kept_chain_is_valid_and_ends_before_the_history(chain: Chain, begins_seq: int) -> None:
     kept = keep_before(chain, begins_seq)
     if kept is None:
         written = any(link.origin == "person" for link in chain.links)

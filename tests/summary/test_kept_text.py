@@ -145,7 +145,7 @@ async def test_the_folded_text_may_be_short_beside_a_long_kept_one(
     assert (await get(api, "/summary"))["text"] == "They met."
 
 
-async def test_nothing_new_leaves_the_kept_text_alone(
+async def test_an_answer_without_changes_keeps_both_texts(
     api: httpx.AsyncClient, kept: None, model: ScriptedModel, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     model.otherwise = "No changes to the summary."

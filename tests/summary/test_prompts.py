@@ -101,7 +101,7 @@ def test_a_summary_is_read_without_its_wrapping(answer: str) -> None:
 @pytest.mark.parametrize(
     "answer", ["NONE", "**NONE**", "None.", "Nothing happened.", "NONE\n\nOnly small talk.", "None (small talk)"]
 )
-def test_nothing_is_an_empty_summary_but_deletes_no_former_one(answer: str) -> None:
+def test_an_answer_of_nothing_deletes_no_former_summary(answer: str) -> None:
     assert parse_summary(answer, former="") == ""
     with pytest.raises(UnusableAnswer, match="former summary"):
         parse_summary(answer, former=FORMER)
@@ -136,7 +136,7 @@ def test_a_story_that_begins_with_nothing_is_a_story() -> None:
         "As an AI assistant in Kai's flat, Vela promised him never to lie again.",
     ],
 )
-def test_an_answer_that_tells_something_is_kept_whole(answer: str) -> None:
+def test_an_answer_with_content_is_kept_whole(answer: str) -> None:
     assert parse_summary(answer, former="") == answer
 
 
@@ -155,7 +155,7 @@ def test_an_answer_starting_with_nothing_keeps_the_summary(answer: str) -> None:
         '{"speaker": "Mira", "message": "Hi"}',
     ],
 )
-def test_what_is_no_summary_is_unusable(answer: str) -> None:
+def test_an_answer_that_is_not_a_summary_is_unusable(answer: str) -> None:
     with pytest.raises(UnusableAnswer):
         parse_summary(answer, former="")
 

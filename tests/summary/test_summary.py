@@ -36,9 +36,7 @@ async def test_the_cut_and_the_summary_follow_the_fold_at_once(
         assert await gaps(api) == []
 
 
-async def test_the_segment_stands_under_its_heading(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
-) -> None:
+async def test_the_segment_has_its_heading(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
     await append(api, talk(1, 21))
     await settle(dispatcher, clock)
     (segment,) = [one for one in (await context(api))["segments"] if one["name"] == "summary"]
@@ -180,7 +178,7 @@ async def test_regenerate_remakes_the_fold_but_no_personal_text(
     assert await shown(api) == numbers(1, 6)
 
 
-async def test_with_other_edges_it_ends_at_the_history(
+async def test_with_other_edges_the_summary_ends_at_the_history(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, status=200, settings={"history": {"edges": "every_8"}, "memos": {"enabled": False}})
@@ -208,7 +206,7 @@ async def test_an_excluded_message_is_not_summarised_by_a_new_setting(
     assert [seq for seq, status in enumerate(statuses, 1) if status == "summary"] == told_seqs
 
 
-async def test_without_a_model_it_quotes_and_says_so(
+async def test_without_a_model_a_summary_is_quoted_and_labelled_so(
     api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     said = [f"I promise you number {n}, Kai, by the lighthouse of Rook {n}." for n in range(60)]
@@ -222,7 +220,7 @@ async def test_without_a_model_it_quotes_and_says_so(
     assert set(quoted) <= set(said)
 
 
-async def test_switched_off_it_shows_only_what_a_person_wrote(
+async def test_a_disabled_summary_shows_only_text_by_a_person(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await append(api, talk(1, 21))

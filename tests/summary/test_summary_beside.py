@@ -32,7 +32,7 @@ async def scripted(model: ScriptedModel, dispatcher: Dispatcher) -> None:
     model.otherwise = both
 
 
-async def test_beside_memos_it_ends_where_the_history_begins(
+async def test_beside_memos_the_summary_ends_before_the_history(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
@@ -83,7 +83,7 @@ async def test_a_cut_that_waits_asks_the_model_for_each_fold_once(
     assert len(folds) == len((await get(api, "/summary/versions"))["items"])
 
 
-async def test_a_wish_is_kept_until_it_is_heard(
+async def test_a_wish_is_kept_until_a_fold_uses_it(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=BESIDE_MEMOS)
@@ -96,7 +96,7 @@ async def test_a_wish_is_kept_until_it_is_heard(
     assert await shown(api) == numbers(1, await anchor(api) - 1)
 
 
-async def test_every_part_of_a_long_range_hears_the_wish(
+async def test_every_fold_of_a_long_range_receives_the_wish(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=OWN_FOLDS)
@@ -107,7 +107,7 @@ async def test_every_part_of_a_long_range_hears_the_wish(
     assert all("Tell of the rain." in str(call.body) for call in model.calls)
 
 
-async def test_regenerate_folds_into_nothing_that_is_no_longer_so(
+async def test_regenerate_does_not_build_on_a_stale_version(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await put(api, settings=OWN_FOLDS)
@@ -165,7 +165,7 @@ async def test_many_long_messages_are_folded_in_parts_that_fit(
     assert await gaps(api) == []
 
 
-async def test_an_edit_that_also_shows_what_scenes_hid_is_told(
+async def test_an_edit_that_shows_a_hidden_message_is_summarised(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     scenes = {"enabled": True, "detect": False, "auto_hide": 1}
@@ -195,7 +195,7 @@ async def hide_the_first_scene(api: httpx.AsyncClient, dispatcher: Dispatcher, c
     assert await shown(api) == numbers(1, 6)
 
 
-async def test_an_edit_of_what_scenes_hide_is_told_by_the_next_fold(
+async def test_an_edit_of_a_hidden_message_is_in_the_next_fold(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await hide_the_first_scene(api, dispatcher, clock)
@@ -205,7 +205,7 @@ async def test_an_edit_of_what_scenes_hide_is_told_by_the_next_fold(
     assert await shown(api) == [100, *numbers(2, 6)]
 
 
-async def test_what_was_deleted_of_what_scenes_hide_is_no_longer_told(
+async def test_a_deleted_hidden_message_leaves_the_summary(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await hide_the_first_scene(api, dispatcher, clock)
@@ -267,7 +267,7 @@ async def test_a_replaced_text_does_not_return_after_a_truncation(
         assert numbers_in((await get(api, "/summary"))["text"]) in (numbers(1, 6), [])
 
 
-async def test_what_a_person_had_replaced_stays_away_in_a_fork(
+async def test_a_replaced_personal_text_stays_away_in_a_fork(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await replace_what_a_person_wrote(api, dispatcher, clock)
@@ -275,7 +275,7 @@ async def test_what_a_person_had_replaced_stays_away_in_a_fork(
     assert numbers_in(ok(await api.get("/v1/chats/f/summary"), 200)["text"]) == numbers(1, 6)
 
 
-async def test_what_a_person_had_replaced_stays_away_in_a_re_import(
+async def test_a_replaced_personal_text_stays_away_in_a_reimport(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await replace_what_a_person_wrote(api, dispatcher, clock)
@@ -286,7 +286,7 @@ async def test_what_a_person_had_replaced_stays_away_in_a_re_import(
 
 
 @pytest.mark.parametrize("rewritten", [False, True])
-async def test_what_was_folded_onto_a_replaced_text_stays_away(
+async def test_folds_onto_a_replaced_text_do_not_return(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, rewritten: bool
 ) -> None:
     """A person chose the text that they had begun with, maybe instead of a second one, and had it replaced."""
@@ -366,7 +366,7 @@ async def test_a_replaced_text_is_gone_once_all_folds_are_cut_off(
         assert ok(await api.get(f"/v1/chats/{chat_id}/summary"), 200)["kept_text"] == ""
 
 
-async def test_folds_onto_a_replaced_text_stay_away_once_it_is_made(
+async def test_a_truncation_after_a_replacement_restores_no_kept_text(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     await put(api, settings=OWN_FOLDS)
@@ -413,7 +413,7 @@ async def test_a_fold_that_no_part_can_hold_fails_and_ends(
     assert model.calls == []
 
 
-async def test_what_scenes_hid_is_folded_in_parts_too(
+async def test_messages_hidden_by_scenes_are_folded_in_parts_too(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     """Hidden messages are summarised but not sent, so a range may have many more messages than are sent."""

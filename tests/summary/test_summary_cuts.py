@@ -104,7 +104,7 @@ async def test_an_edit_makes_a_fold_that_waits_for_an_hour_due_again(
 
 
 @pytest.mark.parametrize("settings", [EVERY_8, OWN_FOLDS])
-async def test_what_was_due_is_not_made_once_the_summary_is_off(
+async def test_due_folds_are_dropped_when_the_summary_is_disabled(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, settings: Json
 ) -> None:
     await put(api, settings=settings)

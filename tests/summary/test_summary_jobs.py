@@ -49,7 +49,7 @@ def thinking(dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel) 
     return think
 
 
-async def test_an_edit_meanwhile_is_told_by_the_next_fold(
+async def test_an_edit_during_the_call_is_in_the_next_fold(
     api: httpx.AsyncClient, thinking: Thinking, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     async with thinking():
@@ -59,7 +59,7 @@ async def test_an_edit_meanwhile_is_told_by_the_next_fold(
     assert await shown(api) == [1, 2, 300, 4, 5, 6]
 
 
-async def test_a_message_deleted_meanwhile_is_told_by_no_fold(
+async def test_a_message_deleted_during_the_call_is_in_no_fold(
     api: httpx.AsyncClient, thinking: Thinking, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     async with thinking():
@@ -75,7 +75,7 @@ async def test_messages_that_come_meanwhile_disturb_nothing(api: httpx.AsyncClie
     assert (await anchor(api), await shown(api)) == (7, [1, 2, 3, 4, 5, 6])
 
 
-async def test_what_a_person_writes_meanwhile_is_folded_into(
+async def test_a_text_written_during_the_call_is_the_next_base(
     api: httpx.AsyncClient, thinking: Thinking, dispatcher: Dispatcher, clock: SteppedClock
 ) -> None:
     async with thinking():

@@ -9,7 +9,7 @@ from tests.background import settle_rounds
 from tests.oracle.answers import echo
 from tests.scripted_model import ScriptedModel
 from tests.talk import Json, append, context, get, ok, put, soft_delete
-from tests.words import told, words
+from tests.words import segment_words, words
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ async def test_a_personal_text_shows_while_disabled_despite_its_folds(
     ok(await api.put("/v1/chats/c/summary", json={"text": "They had met before p1p."}), 200)
     await append(api, words(1, 20))
     await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
-    assert "w1w" in await told(api, "summary")
+    assert "w1w" in await segment_words(api, "summary")
     await put(api, status=200, settings={"summary": {"enabled": False}})
     segments = (await context(api))["segments"]
     assert "p1p" in str([one["text"] for one in segments if one["name"] == "summary"])
@@ -57,12 +57,12 @@ async def test_an_anchor_moved_back_into_a_fold_leaves_no_gap(
         await append(api, words(n, n))
         await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert (await context(api))["history"]["anchor_seq"] == 10
-    assert len(await told(api, "summary")) == 9
+    assert len(await segment_words(api, "summary")) == 9
     await soft_delete(api, "m13")
     await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert (await context(api))["history"]["anchor_seq"] == 9
     assert (await context(api))["memo_window"]["gaps"] == []
-    assert len(await told(api, "summary")) == 8
+    assert len(await segment_words(api, "summary")) == 8
 
 
 async def test_messages_of_a_forced_cut_are_folded_with_any_edges(
@@ -76,4 +76,4 @@ async def test_messages_of_a_forced_cut_are_folded_with_any_edges(
     assert anchor_seq > 1, "the history was cut by force"
     await settle_rounds(dispatcher, clock, rounds=4, wait_s=40)
     assert (await context(api))["memo_window"]["gaps"] == []
-    assert len(await told(api, "summary")) == anchor_seq - 1
+    assert len(await segment_words(api, "summary")) == anchor_seq - 1

@@ -45,7 +45,7 @@ async def test_each_tool_says_what_it_wrote(api: httpx.AsyncClient, learn: Learn
     ]
 
 
-async def test_it_says_whether_the_reply_is_there(api: httpx.AsyncClient) -> None:
+async def test_the_effect_says_if_its_reply_is_open_shown_or_hidden(api: httpx.AsyncClient) -> None:
     await append(api, [said(3)])
     await call(api, "set_fact", {"key": "pet", "value": "a gull" * 100})
     (effect,) = await effects(api)

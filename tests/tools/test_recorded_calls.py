@@ -189,7 +189,9 @@ async def test_the_newest_calls_are_kept(api: httpx.AsyncClient, database: Datab
     ]
 
 
-async def test_what_was_written_before_stays_listed(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
+async def test_writes_without_a_recorded_call_stay_listed(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
     await call(api, "set_fact", FACT)
     async with database.raw() as connection:
         await connection.execute("DELETE FROM tool_calls WHERE owner_key = $1", chat_key(tenant, "c"))

@@ -97,7 +97,7 @@ async def test_the_same_words_later_or_by_another_are_a_new_entry(api: httpx.Asy
     assert [entry["character"] for entry in await entries(api)] == ["Kai", "Mira", "Kai", "Kai"]
 
 
-async def test_a_retry_brings_nothing_back_that_was_deleted(api: httpx.AsyncClient) -> None:
+async def test_a_retry_does_not_restore_a_deleted_entry(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await save(api)
     await discard(api, (await entries(api))[0]["id"])
@@ -143,7 +143,7 @@ async def test_wrong_arguments_get_an_error_that_a_model_can_use(
     assert await entries(api) == []
 
 
-async def test_a_call_without_the_header_of_json_is_told_so(api: httpx.AsyncClient) -> None:
+async def test_a_call_without_the_json_content_type_is_explained(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     refused = ok(await api.post(URL, content=b'{"content": "x"}', headers={"Content-Type": "text/plain"}), 422)
     assert "Content-Type: application/json" in refused["detail"]

@@ -75,7 +75,7 @@ def test_optional_parameters_have_defaults() -> None:
         ('{"limit": "many"}', "query is missing; limit must be a valid integer"),
     ],
 )
-def test_what_was_wrong_is_told_with_how_to_do_it_right(given: str, wrong: str) -> None:
+def test_an_error_names_the_fault_and_a_correct_call(given: str, wrong: str) -> None:
     with pytest.raises(ValidationError) as refused:
         Searching.model_validate_json(given)
     errors: list[Any] = [{**found, "loc": ("body", *found["loc"])} for found in refused.value.errors()]

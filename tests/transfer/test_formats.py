@@ -54,7 +54,7 @@ FILES = st.lists(JSONL_LINES | SILLYTAVERN_LINES | st.dictionaries(st.text(), VA
         ("", "jsonl"),
     ],
 )
-def test_the_first_line_tells_the_format(text: str, format_: str) -> None:
+def test_the_format_is_detected_from_the_first_line(text: str, format_: str) -> None:
     assert sniff(text) == format_
 
 

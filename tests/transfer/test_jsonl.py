@@ -43,7 +43,7 @@ def test_a_message_without_an_id_is_named_after_its_line() -> None:
     assert [message["id"] for message in transcript.messages] == ["line-000002", "mine", "line-000004"]
 
 
-def test_a_first_line_may_tell_of_the_chat() -> None:
+def test_a_first_line_may_describe_the_chat() -> None:
     chat = {"characters": [{"name": "Quill", "persona": "Brass."}], "time_zone": "Europe/Dublin"}
     transcript = read_jsonl(lines_of({"chat": chat}, says("Late.", role="assistant", name="Someone")))
     assert transcript.chat == chat
@@ -57,7 +57,7 @@ def test_without_characters_those_who_spoke_are_the_characters() -> None:
     }
 
 
-def test_nothing_is_an_empty_chat() -> None:
+def test_an_empty_file_is_an_empty_chat() -> None:
     transcript = read_jsonl("\ufeff\r\n \n")
     assert (transcript.chat, transcript.messages, transcript.skipped) == ({}, [], 0)
 

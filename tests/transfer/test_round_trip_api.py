@@ -200,7 +200,7 @@ async def test_a_message_without_name_is_exported_with_its_speaker(api: httpx.As
     assert [one["name"] for one in ok(await api.get("/v1/chats/d/messages"), 200)["items"]] == [None, None]
 
 
-async def test_what_was_moved_keeps_its_fields(api: httpx.AsyncClient) -> None:
+async def test_moved_messages_keep_their_fields(api: httpx.AsyncClient) -> None:
     lines = [{"id": f"m{n}", "role": "user", "content": f"Lamp {n}.", "mood": n} for n in (1, 2, 3)]
     await import_file(api, make_file(*lines))
     moved = [{"id": f"m{n}", "role": "user", "content": f"Lamp {n}."} for n in (1, 3, 2)]

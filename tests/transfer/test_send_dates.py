@@ -25,11 +25,11 @@ EVENING = datetime(2025, 9, 6, 18, 43, tzinfo=UTC)
         "1757184180000",
     ],
 )
-def test_every_way_of_writing_tells_the_same_time(written: object) -> None:
+def test_every_date_format_gives_the_same_time(written: object) -> None:
     assert read_send_date(written) == EVENING
 
 
-def test_noon_and_midnight_are_told_apart() -> None:
+def test_noon_and_midnight_are_distinguished() -> None:
     assert read_send_date("June 19, 2023 12:05am") == datetime(2023, 6, 19, 0, 5, tzinfo=UTC)
     assert read_send_date("June 19, 2023 12:05pm") == datetime(2023, 6, 19, 12, 5, tzinfo=UTC)
 
@@ -60,11 +60,11 @@ def test_unpadded_milliseconds_are_milliseconds() -> None:
         {},
     ],
 )
-def test_what_tells_no_time_is_none(written: object) -> None:
+def test_an_invalid_time_is_none(written: object) -> None:
     assert read_send_date(written) is None
 
 
 @given(st.text() | st.integers() | st.floats() | st.from_regex(r"\d{4}-\d{1,2}-\d{1,2} ?@\d\dh \d\dm \d\ds"))
-def test_whatever_is_written_gives_a_time_with_a_zone_or_none(written: object) -> None:
+def test_any_value_gives_a_time_with_a_zone_or_none(written: object) -> None:
     moment = read_send_date(written)
     assert moment is None or moment.tzinfo is not None

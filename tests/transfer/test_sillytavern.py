@@ -57,7 +57,7 @@ def test_the_characters_of_a_group_are_those_who_spoke() -> None:
     assert transcript.chat == {"characters": [{"name": "Quill"}, {"name": "Bishop"}]}
 
 
-def test_the_narrator_narrates() -> None:
+def test_a_narrator_message_has_the_role_narrator() -> None:
     (message,) = read(HEADER, says("System", "Rain.", extra={"type": "narrator", "isSmallSys": True})).messages
     assert message["role"] == "narrator"
 
@@ -85,7 +85,7 @@ def test_a_hidden_message_is_read_and_listed() -> None:
         says("Quill", ""),
     ],
 )
-def test_what_nobody_says_in_the_story_is_counted(page: dict[str, Any]) -> None:
+def test_messages_outside_the_story_are_skipped_and_counted(page: dict[str, Any]) -> None:
     transcript = read(HEADER, page, says("Nell", "Hello?"))
     assert len(transcript.messages) == 1
     assert (transcript.skipped, transcript.hidden) == (1, [])

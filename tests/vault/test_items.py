@@ -56,7 +56,7 @@ def test_an_added_item_follows_another_unless_it_is_last() -> None:
     assert [one.after for one in compare(_exported("a", "b"), items)] == ["memo-a", "memo-a", None]
 
 
-def test_what_the_chat_changed_too_stays() -> None:
+def test_an_item_that_the_chat_also_changed_is_skipped() -> None:
     was, wanted, other = (Item("memory", "d", 1, "memory-1", "", (text, (None, ()), False)) for text in "abc")
     tagged = Item("memory", "d", 1, "memory-1", "", ("a", (None, ("t",)), False))
     edit = Change("edit", "memory-1", "d", was.digests, wanted)

@@ -36,7 +36,7 @@ async def test_a_chat_reads_as_a_story(api: httpx.AsyncClient, database: Databas
     assert linked == {name for name in files if name.endswith(".md")} - {"README.md"}
 
 
-def test_a_speech_ends_what_it_begins() -> None:
+def test_a_speech_closes_its_open_code_block() -> None:
     assert word_speech("Kai", NOON, "```\ncode", "m1").count("```") == 2
     assert word_speech(None, NOON, " ", "m1").endswith("\n\n*(nothing said)*\n\n")
 

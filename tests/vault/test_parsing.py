@@ -112,7 +112,7 @@ def test_diaries_are_read_as_they_were_written(entries: list[tuple[str, str]]) -
     ]
 
 
-def test_what_a_person_writes_is_read() -> None:
+def test_items_written_by_a_person_are_read() -> None:
     items, strays = read_page(
         "2026-01-01.md",
         "# 2026-01-01\n\n- Kai sings `music, loud`\n* [goal] Two lines,\nof one memory.\n"

@@ -96,7 +96,7 @@ async def _texts(api: httpx.AsyncClient, path: str, name: str) -> list[Any]:
     return [one[name] for one in (await get(api, path))["items"]]
 
 
-async def test_changes_of_a_person_count(
+async def test_changes_of_a_person_are_applied(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await _make(api)
@@ -148,7 +148,7 @@ async def test_a_second_run_changes_nothing(
         assert await _files(database, ref_of(tenant)) == after
 
 
-async def test_what_was_changed_in_the_chat_since_is_named_and_stays(
+async def test_items_changed_in_the_chat_since_are_named_and_stay(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await _make(api)
@@ -179,7 +179,7 @@ async def test_what_was_changed_in_the_chat_since_is_named_and_stays(
     assert outcome.removed == 1  # the fact of the dog
 
 
-async def test_what_was_deleted_in_the_chat_stays_deleted(
+async def test_items_deleted_in_the_chat_stay_deleted(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     """Also a text that was added on the pages, and then deleted in the chat."""
@@ -214,7 +214,7 @@ async def test_a_deleted_fact_stays_deleted_beside_a_wider_value(
     assert set(await _texts(api, "/facts", "key")) == {"boat", "dog"}
 
 
-async def test_what_is_newer_than_the_export_stays(
+async def test_items_newer_than_the_export_stay(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await _make(api)
@@ -242,7 +242,7 @@ async def test_the_archive_is_on_the_page(
     assert shown == {"Mira sings.": False, "Kai is afraid of storms.": False}
 
 
-async def test_what_cannot_be_changed_is_named(
+async def test_changes_that_cannot_be_applied_are_named(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock
 ) -> None:
     await _make(api)

@@ -169,7 +169,7 @@ async def test_a_taken_id_is_refused(api: httpx.AsyncClient, database: Database,
         await restore(database, await export(database, ref_of(tenant)), ref_of(tenant))
 
 
-async def test_what_was_taught_returns_to_the_same_user_only(
+async def test_user_memories_are_restored_only_for_the_same_user(
     api: httpx.AsyncClient, database: Database, connection: Connection, tenant: str
 ) -> None:
     """A token of another user imports the words, but nobody's scope: the new chat alone knows them."""
@@ -185,7 +185,7 @@ async def test_what_was_taught_returns_to_the_same_user_only(
     assert ok(await api.get("/v1/users/mira/facts"), 200)["items"][0]["value"] == "It is blue."
 
 
-async def test_what_a_person_deleted_does_not_return(
+async def test_facts_deleted_by_a_person_are_not_restored(
     api: httpx.AsyncClient, database: Database, connection: Connection, tenant: str
 ) -> None:
     """Nor is it in the vault, although the line that taught it still exists."""
@@ -201,7 +201,7 @@ async def test_what_a_person_deleted_does_not_return(
     assert files_of(await export(database, ref_of(empty))) == files_of(vault)
 
 
-async def test_only_an_unlimited_key_brings_back_what_a_tenant_knows(
+async def test_only_an_unlimited_key_restores_a_tenants_knowledge(
     api: httpx.AsyncClient, database: Database, connection: Connection, tenant: str
 ) -> None:
     vault = await _teach(api, database, tenant, "global")
@@ -212,7 +212,7 @@ async def test_only_an_unlimited_key_brings_back_what_a_tenant_knows(
     assert await _count_known(connection, tenant_key(tenant)) == 1
 
 
-async def test_a_token_of_a_chat_brings_nothing_into_wider_scopes(
+async def test_a_token_of_a_chat_restores_nothing_to_wider_scopes(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
     vault = await _teach(api, database, tenant, "user")

@@ -41,7 +41,7 @@ async def test_the_pages_show_the_line_that_is_asked_for(api: httpx.AsyncClient)
 
 
 @pytest.mark.parametrize("file", [b"", b"no", zip_of({"a.md": b""}), zip_of({"state.json": b"{}"})])
-async def test_what_is_no_vault_is_refused(
+async def test_a_file_that_is_not_a_vault_is_refused(
     api: httpx.AsyncClient, connection: Connection, tenant: str, file: bytes
 ) -> None:
     problem = await import_file(api, file, "d", "vault", status=422)

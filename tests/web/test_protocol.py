@@ -141,7 +141,7 @@ async def test_a_large_body_in_usual_chunks_is_served() -> None:
 @pytest.mark.parametrize(
     "junk", [b"\x16\x03\x01\x02\x00", b"GET / HTTP/3.7\r\n\r\n", b"SSH-2.0-x\r\n", b"GET / HTTP/1.1\r\nA B\r\n"]
 )
-async def test_what_is_not_http_is_refused(junk: bytes) -> None:
+async def test_bytes_that_are_not_http_are_refused(junk: bytes) -> None:
     async with serving() as served:
         client = await served.connect()
         await client.send(junk)

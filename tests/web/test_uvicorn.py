@@ -34,7 +34,7 @@ PINNED = {
 """The code of uvicorn that `BoundedProtocol` overrides or relies on, each with the start of its sha-256."""
 
 
-def test_the_code_of_uvicorn_below_is_the_known_one() -> None:
+def test_the_overridden_uvicorn_code_is_unchanged() -> None:
     own, theirs = vars(BoundedProtocol), vars(HttpToolsProtocol)
     overridden = {name for name, value in own.items() if inspect.isfunction(value) and name in theirs}
     assert len(overridden) >= 14

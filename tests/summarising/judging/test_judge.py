@@ -215,7 +215,7 @@ def test_a_quote_from_the_messages_is_no_new_dialogue() -> None:
         judge_summary(told, Material(["*He says nothing.*"]))
 
 
-def test_an_example_that_the_story_contains_may_be_told() -> None:
+def test_an_example_that_the_story_contains_is_accepted() -> None:
     example = "Perhaps Wren hoped that Oskar would stay."
     with pytest.raises(UnusableAnswer, match="example"):
         judge_summary(example, Material(["We painted the skiff."]), rules=SUMMARY.system)
@@ -379,7 +379,7 @@ def test_a_wish_may_translate_what_was_said() -> None:
     judge_summary(told, Material(said, wished=True))
 
 
-def test_a_diary_may_address_whom_its_entries_address() -> None:
+def test_a_diary_may_address_the_same_person_as_its_entries() -> None:
     entries = [
         "You gave me your mother's ring today. I promised to wait for you.",
         "You kept my secret. I told you all.",

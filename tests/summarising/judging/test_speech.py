@@ -63,12 +63,12 @@ def test_a_quotation_without_an_end_takes_the_line() -> None:
         ("", False),
     ],
 )
-def test_only_an_action_is_one(text: str, is_action: bool) -> None:
+def test_actions_are_distinguished_from_emphasis_and_lists(text: str, is_action: bool) -> None:
     assert begins_with_action(text) is is_action
 
 
 @given(st.text(alphabet="ab \n\"'“”„«»‘’「」*.,"))
-def test_nothing_but_quotations_is_lost(text: str) -> None:
+def test_dividing_a_text_loses_no_letters(text: str) -> None:
     divided = divide(text)
     letters = [char for char in text if char.isalpha()]
     parts = "".join((divided.narration, *divided.speech))
