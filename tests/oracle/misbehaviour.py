@@ -31,8 +31,11 @@ _GERMAN = {"They spoke of": "Sie sprachen von", "I said": "Ich sagte", "I rememb
 def misbehaviours(prompt: str) -> Sequence[Sequence[str]]:
     """Return the answers that are always refused as answers to a prompt, those of one kind of fault together."""
     by_kind: dict[str, list[str]] = {"empty": list(_EMPTY)}
+    refused_once = {case["answer"] for case in _load("good") if case.get("refused")}
     for case in (*_load("refused"), *_load("misbehaving")):
         is_for = prompt in case.get("prompts", [case.get("prompt")])
+        if case["answer"] in refused_once:
+            continue
         if case["kind"] == "form" and case.get("name", "\0") in case["answer"]:
             continue  # an entry about its author, who can have another name here
         if is_for and case["kind"] in KINDS and case.get("about") in _MATERIALS:
