@@ -95,9 +95,14 @@ async def _read_context(
 
 
 def _occurs(name: str, source: Source) -> bool:
-    """Return whether a character speaks in the batch or is named in it, not only as a part of a word."""
-    named = re.compile(rf"(?<![a-z0-9]){re.escape(name.casefold())}(?![a-z0-9])")
-    return any(said.name == name or named.search(said.text.casefold()) for said in source.utterances)
+    """Return whether a character speaks in the batch or is named in it."""
+    return any(said.name == name or _is_named(name.casefold(), said.text.casefold()) for said in source.utterances)
+
+
+def _is_named(name: str, text: str) -> bool:
+    """Return whether a folded text has a folded name, not only as a part of a word in a script with spaces."""
+    around = (text[: found.start()][-1:] + text[found.end() :][:1] for found in re.finditer(re.escape(name), text))
+    return any(not any(one.isdigit() or one != one.upper() for one in letters) for letters in around)
 
 
 def _utter(message: asyncpg.Record, sole: str | None, user_name: str | None) -> Utterance:

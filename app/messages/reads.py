@@ -35,8 +35,8 @@ NOT_DELETED = f"""
 
 
 _AWAITED_REPLY = f"""
-    SELECT role = 'user' AND {IS_NOT_DELETED} FROM messages
-    WHERE chat_key = $1 AND line_id = $2 AND seq < $3 AND {HAS_TURN_ROLE}
+    SELECT role = 'user' FROM messages
+    WHERE chat_key = $1 AND line_id = $2 AND seq < $3 AND {HAS_TURN_ROLE} AND (role = 'assistant' OR {IS_NOT_DELETED})
     ORDER BY seq DESC LIMIT 1"""  # noqa: S608
 
 

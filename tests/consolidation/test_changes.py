@@ -319,6 +319,20 @@ async def test_a_turn_across_a_pause_ends_with_its_question(
     assert len(model.requests) == 2
 
 
+async def test_a_deleted_message_does_not_hide_the_one_before(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    """The reply after the pause then completes the turn of the user's first message."""
+    await begin(api, turns=2)
+    await append(api, [said(1), said(3)])
+    clock.step(3_700)
+    await append(api, [said(2)])
+    await soft_delete(api, "m3")
+    await append(api, [said(5), said(6)])
+    await learn_all(dispatcher, clock)
+    assert [len(quoted(request)) for request in model.requests] == [1, 3]
+
+
 async def _pause_before_reply(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
     await begin(api, turns=2)
     await append(api, [said(1) | {"content": "My brother is a ferryman."}])

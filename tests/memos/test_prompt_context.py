@@ -96,10 +96,10 @@ async def test_the_user_and_each_speaker_are_described_in_one_line(
 async def test_characters_who_are_only_named_are_described(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    characters = [{"name": name, "persona": f"{name} keeps the lamp."} for name in ("Kai", "Lena", "Al", "灯子")]
+    characters = [{"name": name, "persona": f"{name} keeps the lamp."} for name in ("Kai", "Lena", "Al", "Ира", "灯子")]
     await put(api, user_name="Mira", characters=characters)
     messages = [said(n, name="Kai") if n % 2 == 0 else said(n) for n in range(1, 9)]
-    messages[2]["content"] = "Where is LENA? Also, 灯子は?"
+    messages[2]["content"] = "Where is LENA? Also, 灯子は? A квартира."
     await make(api, dispatcher, clock, messages)
     described: list[Any] = quoted_in(model.questions[0], "personas")
     assert [line["name"] for line in described] == ["Kai", "Lena", "灯子"]
