@@ -16,9 +16,8 @@ from app.layers.derived import EDITED, ORIGIN, Origin
 BlockText = Annotated[Text, Field(max_length=MAX_CHARS)]
 
 _SOURCES = (
-    f"{SOURCES} Until a person or a tool writes the whole block `facts`, its text begins with the most important "
-    "memories, which are then among its sources, as `memory:<id>`; if nothing else was written, its `origin` is "
-    "`extractive`."
+    f"{SOURCES} The block `facts` also has the memories that its text contains among its sources, as `memory:<id>`. If "
+    "it consists of them alone, its `origin` is `extractive`."
 )
 _LABEL = f"One of {', '.join(f'`{label}`' for label in LABELS)}."
 
@@ -76,8 +75,8 @@ class BlockOut(BaseModel):
     label: str = Field(description=_LABEL)
     text: str = Field(description="The text.")
     left_out: str = Field(
-        description="The first lines of the texts of wider scopes, as far as they are not in `text` because nearer "
-        "texts need their room."
+        description="Lines of wider scopes that `text` lacks, because the block would be too long with them. They are "
+        "the first lines of the texts of these scopes."
     )
     scope: Scope = Field(description=SCOPE)
     character: str | None = Field(description=CHARACTER)
@@ -90,9 +89,10 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    If there are important memories, one item of the block `facts` is a `replace` with the origin `extractive`, at the
-    time of the newest of them. If a tool has replaced the whole text, the memories that were learnt later are an
-    `append` of their own. These items are made for each answer and not stored, so they show the memories of now.
+    The history of the block `facts` also has an item for the lines that are made from important memories: a `replace`
+    with the origin `extractive`, dated like the newest of them. If a tool has replaced the whole text, the memories
+    that were learnt later are an `append` of their own. These items are made for each answer and not stored, so they
+    show the present memories.
     """
 
     id: UUID = Field(description="The id of the operation.")
@@ -108,7 +108,8 @@ class FormerBlockOut(BaseModel):
     applied: bool = Field(
         description="False if it changed nothing, because the text does not contain its pattern any more, or would be "
         "too long. This happens if an earlier operation is taken back, and if the text of a wider scope loses the "
-        "pattern. If that text grows, its first lines give way."
+        "pattern. If that text only becomes longer, the operation still applies: lines of that text are left out "
+        "instead."
     )
     scope: Scope = Field(description="The scope in which it was written.")
     character: str | None = Field(description=CHARACTER)

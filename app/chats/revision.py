@@ -55,8 +55,9 @@ class LineRevision:
         number: The revision.
         is_new: Whether the statement that created the row, or made it the current line, has already written the number.
         locks: How often the transaction has locked the line. Each part of the code that locks it also records what it
-            changes. `base_revision` stays as it is only if every lock is followed by a `record_append` or a
-            `record_nothing`, and no other change that contexts show is recorded.
+            changes. `base_revision`, the revision of the last change that was more than an append, stays as it is only
+            if every lock is followed by a `record_append` or a `record_nothing`, and no other change that contexts show
+            is recorded.
 
     """
 

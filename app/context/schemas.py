@@ -28,8 +28,8 @@ class OwnSegment(BaseModel):
     text: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(description="The text that the model reads.")
     role: Literal["system", "user", "assistant"] = Field(
         "system",
-        description="Its role. A format that does not have the role at this position writes it before the text, as in "
-        "`[User] …`; `[System] …` is only written for a segment among the messages.",
+        description="Its role. If a format cannot have the role at this position, as Anthropic's system prompt cannot "
+        "have a user's text, the text begins with the role: `[User] …`. `[System] …` occurs only among the messages.",
     )
     after: Annotated[Text, Field(min_length=1, max_length=100)] = Field(
         "instruction", description="The segment that it follows, or `in_chat` for a position among the messages."

@@ -1,8 +1,9 @@
 """Shows, hides and deletes the entries that characters wrote with their tool, when their replies arrive or change.
 
 A call of the tool is *open* until the reply that it belongs to is appended. When its reply arrives, an entry takes a
-new number and becomes the last one of its diary. So no fold covers an entry that was hidden until then. A fold can
-cover an entry that was shown because a person keeps it; the new number makes that fold stale.
+new number and becomes the last one of its diary, unless a person has edited it. So no fold covers an entry that was
+hidden until then. A fold can cover an entry that was shown because a person keeps it; the new number makes that fold
+stale.
 """
 
 from collections import defaultdict

@@ -156,8 +156,8 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Delete the entries from the truncation on; those that a person wrote, edited or keeps move to the new head.
 
     Folds that cover any of them are dropped. The open period then begins at the earliest of its own start, the starts
-    of the periods whose entries are deleted or cancelled, and the truncation. Every diary is checked, even one without
-    deleted entries: the line can be a copy that ends here, so it has no later entries, and may lack the current fold.
+    of the periods whose entries are deleted or cancelled, and the truncation. Every diary is checked, even if none of
+    its entries is deleted: a new copy that ends here never had the later entries, but its current fold may be missing.
     """
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:

@@ -177,10 +177,10 @@ async def _choose(
 ) -> Held:
     """Return what `diary` holds from now on; `held` is what it has held so far, None at a cut.
 
-    If the version in `held` is still valid, the content stays, unless the choice was provisional and ends (`held.py`).
-    Otherwise it is chosen again, from the latest valid version and the entries before `before_seq` (all entries if
-    `before_seq` is None). If a fold is due that will replace the invalid version, this choice is provisional
-    (`Held.lost`).
+    If the version in `held` is still valid, the content stays. Otherwise it is chosen again, from the latest valid
+    version and the entries before `before_seq` (all entries if `before_seq` is None). If a fold is due that will
+    replace the invalid version, this choice is provisional (`Held.lost`): it ends when the invalid version is valid
+    again, or when that fold is made (`held.py`).
     """
     settings, newest = DiarySettings.of(head.settings), chain.latest_valid()
     is_valid = held is not None and (held.version is None or chain.find_valid(held.version) is not None)

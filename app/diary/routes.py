@@ -47,7 +47,7 @@ async def list_diary(
 async def get_folded_diary(
     ref: ReadingChat, db_session: Db, character: OfCharacter = None, line: Line = None
 ) -> Response:
-    """Return the folded part of a diary. Folded entries are still listed.
+    """Return the text in which the oldest entries of a diary are condensed (*folded*). The list still has the entries.
 
     While diaries are on, a new version enters the prompt at the next cut of the history. If the version in the prompt
     has become invalid, the new version enters at once.

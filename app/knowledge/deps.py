@@ -16,8 +16,9 @@ UserId = Annotated[
     Path(
         min_length=1,
         max_length=200,
-        description="The user's id, chosen by the caller. After a slash in it, this path accepts no part `characters`, "
-        "and no `facts`, `blocks` or `memories` at its end.",
+        description="The user's id, chosen by the caller. It may contain slashes. An id that has a part `characters` "
+        "after a slash (`a/characters/b`), or that ends with `/facts`, `/blocks` or `/memories`, cannot be used in "
+        "this path.",
         examples=["mira"],
     ),
 ]
@@ -26,7 +27,7 @@ CharacterName = Annotated[
     Path(
         min_length=1,
         max_length=200,
-        description="The character's name. The parts after a slash in it are limited like those of the user's id.",
+        description="The character's name. It may contain slashes, with the same exceptions as the user's id.",
         examples=["Kai"],
     ),
 ]

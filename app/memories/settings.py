@@ -28,8 +28,8 @@ class MemorySettings(LearningSettings):
         None,
         gt=0,
         le=1,
-        description="Memories whose strength is below this number are in the archive. By default there is no limit, "
-        "except in the preset `decay`: null returns to 0.05 there. Without a `query`, recall leaves out memories that "
+        description="Memories whose strength is below this number are in the archive. The default is no limit, "
+        "and 0.05 in the preset `decay`. Without a `query`, recall leaves out memories that "
         "are older than a half-life and weaker than twice this number. In the preset `decay`, a memory with the "
         "default importance of 0.5 is recalled for 16 days and kept for 23.",
     )

@@ -93,7 +93,7 @@ _IN_PLACE_OF = f"""
 async def list_chain(db_session: DbSession, key: Key, from_unit: int) -> list[Link]:
     """Return the current version and the versions it was built on, oldest first.
 
-    The chain goes back to a version that ends before `from_unit` and before every stale step.
+    The chain goes back to a version that is not deleted and ends before `from_unit` and before every stale step.
     """
     return [Link(*row) for row in await db_session.raw.fetch(_CHAIN, *key, from_unit)]
 
@@ -192,7 +192,10 @@ async def find_newest(db_session: DbSession, key: Key, among: Sequence[int] | No
 
 
 async def delete_with_descendants(db_session: DbSession, key: Key, versions: Sequence[int]) -> None:
-    """Delete versions and those that were folded onto them, directly or indirectly; people's versions are kept."""
+    """Delete versions and those that were folded onto them, directly or indirectly.
+
+    A person's version is kept, and if it is not among `versions`, also those that were folded onto it.
+    """
     await db_session.raw.execute(_DELETE_WITH_DESCENDANTS, *key, list(versions))
 
 

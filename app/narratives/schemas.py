@@ -25,7 +25,9 @@ class VersionOut(BaseModel):
     """
 
     version: int | None = Field(description="Its number, from 1; null if there is no version yet.")
-    text: str = Field(description="The whole text. In the prompt, its headings are below the heading of the segment.")
+    text: str = Field(
+        description="The whole text. In the prompt, its headings are one level below the heading of the segment."
+    )
     first_seq: int | None = Field(description="The first message that it covers.")
     last_seq: int | None = Field(description="The last message that it covers, inclusive.")
     stale: bool = Field(description="Whether its material has changed since the version was made.")

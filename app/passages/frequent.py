@@ -127,7 +127,8 @@ SHORT = frozenset(
         "we",
     ]
 )
-"""Words of one or two letters that are too frequent to be keys of a text in any language, or names in a query."""
+"""English words of one or two letters that are too frequent to find a text by. They are no keys of a text (`keys.py`),
+whatever the language of the chat, and no names in a query."""
 
 UNNAMED = SHORT | frozenset(
     [

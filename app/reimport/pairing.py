@@ -5,8 +5,8 @@ still match, so a new message between them is taken for a stored message between
 are several such messages, the pairs never cross. Of the choices with the most pairs, the one with the most equal
 speakers and words is taken.
 
-After the last matched message, messages can only be appended. So once a new message there has no partner, the new
-messages after it get none either.
+After the last matched message, a new message without a partner is appended behind all stored messages. So once a new
+message there has no partner, the new messages after it get none either.
 """
 
 from bisect import bisect_right

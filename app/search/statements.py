@@ -153,7 +153,10 @@ def _is_recalled(kinds: str) -> str:
 
 
 def _is_looked_up(kinds: str) -> str:
-    """Return the condition for the texts of a layer. It compares the layer's kinds, so `recap` finds `scene`, too."""
+    """Return the condition for the texts of a layer, which are all read if one of the layer's kinds is wanted.
+
+    The layer of scenes has the kinds `recap` and `scene`, so a search for `recap` reads the recaps of scenes, too.
+    """
     return f"($4::text[] IS NULL OR {kinds} && $4)"
 
 

@@ -155,9 +155,9 @@ async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any])
     """Return the base of the next fold, and up to which seq to fold.
 
     If the latest valid version is to be made again, the base is the chain before it, and all messages at least up to
-    the end of that version are folded again. A kept text (a text of a person that later versions contain word for word)
-    that is to be replaced is replaced even if versions folded after it have become stale meanwhile, but not if a person
-    has written another kept text since.
+    the end of that version are folded again. A person can ask to replace a kept text (a text of a person that later
+    versions contain word for word). It is replaced even if versions that were folded onto it have become stale since
+    then, but not if a person has written another kept text.
     """
     until_seq, again = payload.get("until_seq", 0), payload.get("again") or 0
     newest = (await narratives.read_chain(db_session, head.line, SUMMARY)).latest_valid()

@@ -32,8 +32,9 @@ async def get_summary(ref: ReadingChat, db_session: Db, line: Line = None) -> Re
 async def write_summary(ref: WritingChat, body: SummaryIn, db_session: Db, clock: Now) -> Response:
     """Replace the summary with your own text.
 
-    By default, every later version contains it word for word, followed by what is folded from later messages. With
-    `keep: false`, the next fold rewrites it together with the messages, so that its words may change.
+    By default, every later version contains it word for word, followed by a summary of later messages. The summary is
+    extended step by step; each step, a *fold*, works the next old messages into the text. With `keep: false`, the next
+    fold rewrites your text together with the messages, so that its words may change.
     """
     await book.write_summary(db_session, ref, body.text, keep=body.keep, now=clock())
     return OrjsonResponse(await _summary_out(db_session, ref))
