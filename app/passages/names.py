@@ -32,9 +32,10 @@ def find_names(text: str, known: Iterable[str] = ()) -> list[str]:
 
     These are words with a capital inside a sentence, the speaker at the beginning (`Will: …`), and `Will` and `May` at
     the beginning of a sentence if no question begins with them. In a text in which all words have capitals, nothing is
-    a name. Of `known` names, such as those of a chat's characters, each frequent word counts wherever it has a capital.
+    a name. Of `known` names, such as those of a chat's characters, each that is a frequent word counts wherever it has
+    a capital; the words of longer ones, such as `The Doctor`, do not count for themselves.
     """
-    own = {word for name in known for word in name.lower().split() if word in FREQUENT}
+    own = {name.lower() for name in known if name.lower() in FREQUENT}
     found = [] if _is_title(text) else [name for name in _NAME.findall(text) if name.lower() in FREQUENT]
     if own:
         found += [name for name in _CAPITAL.findall(text) if name.lower() in own and name not in found]
