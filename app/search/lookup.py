@@ -21,7 +21,7 @@ from app.knowledge.reading import Viewpoint, list_sources_on_line
 from app.knowledge.scopes import ScopeKey
 from app.memories.book import MemoryView, list_strongest
 from app.passages.keys import list_wanted
-from app.passages.words import find_query_terms, list_patterns
+from app.passages.words import find_query_terms, has_frequent, list_patterns
 from app.scenes.book import get_scene
 from app.search import queries
 from app.search.queries import QueryVector, Sources, Texts, Wanted
@@ -121,12 +121,14 @@ async def search_user(
 ) -> dict[str, Any]:
     """Return what is known about a query in a user's chats that have `search.across_chats`, and in the user's scope.
 
-    The answer is a `SearchOut`. Words are compared by their stems if all these chats have the same language.
+    The answer is a `SearchOut`. Words are compared by their stems if all these chats have the same stemmer.
+    Frequent words of English are left out unless all of them have other languages.
     """
     owner = user_key(tenant, user_id)
     languages = await queries.list_languages(db_session.raw, owner)
     stem = stemmer_of_all(languages)
-    terms = find_query_terms(asked.query, languages[0] if len(languages) == 1 else None)
+    foreign = None if any(map(has_frequent, languages)) else next(iter(languages), None)
+    terms = find_query_terms(asked.query, foreign)
     wanted = _wanted(asked, terms, stem, now)
     statement = statements_in_use(with_vectors=meaning is not None).of_user
     texts, wide = Texts([]), list[Row]()

@@ -267,6 +267,21 @@ async def test_chats_of_one_language_are_searched_by_stems(api: httpx.AsyncClien
     assert (await search(api, "pony", under=USER))["hits"] == [], "no stemmer knows both languages"
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_found"),
+    [("nb", "nn", True), ("de", "de-AT", True), ("de", "fr", True), ("de", "en", False)],
+)
+async def test_chats_without_english_have_no_frequent_words(
+    api: httpx.AsyncClient, first: str, second: str, is_found: bool
+) -> None:
+    for chat_id, language in (("a", first), ("b", second)):
+        await begin(api, chat_id, search={"across_chats": True})
+        await put(api, chat_id, status=200, language=language)
+        await append(api, [message(1, "Er will fort.")], chat_id=chat_id)
+    hits = (await search(api, "will", under=USER))["hits"]
+    assert sorted(hit["chat_id"] for hit in hits) == (["a", "b"] if is_found else [])
+
+
 async def test_messages_of_two_chats_are_no_neighbours(api: httpx.AsyncClient) -> None:
     for chat_id, first in (("a", "The ferry left."), ("b", "We sail on.")):
         await begin(api, chat_id, search={"across_chats": True})
