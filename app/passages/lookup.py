@@ -3,7 +3,7 @@
 import hashlib
 
 from app.kit.owners import CHAT_WIDE
-from app.kit.planner import NOT_BY_INDEX, ONE_LOOKUP_EACH
+from app.kit.planner import NOT_BY_INDEX, ONE_LOOKUP_EACH, WITH_HASH_TABLE
 from app.passages.keys import HASH, SHARE
 from app.passages.progress import NAME
 
@@ -69,14 +69,17 @@ _IN_INDEX = f"""
     WHERE {{which}}"""  # noqa: S608
 
 # Frequent words that are written as names were no keys in former releases, so the newest indexed messages are compared
-# with them, if the query has any. If it has none, `(SELECT …) IS NOT NULL` is false, and PostgreSQL skips this part.
+# with them, if the query has any, except those that `in_index` has. If the query has none, `(SELECT …) IS NOT NULL` is
+# false, and PostgreSQL skips this part.
 _NAMED = f"""
         SELECT m.*, NULL::float8 FROM (
             SELECT * FROM messages
             WHERE chat_key = c.chat_key AND line_id = c.line_id AND (SELECT {{names}}) IS NOT NULL
-                AND seq > c.head_seq - {{most}} AND seq <= i.seq AND seq <> ALL (i.changed) AND {{where}}
+                AND seq > c.head_seq - {{most_named}} AND seq <= i.seq AND seq <> ALL (i.changed) AND {{where}}
                 AND content ~ (SELECT {{names}})
-            ORDER BY seq {ONE_LOOKUP_EACH}) AS m"""  # noqa: S608
+                AND NOT (((chat_key, message_id, digest) IN (SELECT chat_key, message_id, digest FROM in_index))
+                    {WITH_HASH_TABLE})
+            ORDER BY seq DESC LIMIT {{most_named}}) AS m"""  # noqa: S608
 
 # A folded key never begins with a capital of ASCII.
 _NAMES = r"""'\m(' || string_agg(k.key, '|') || ')\M' FROM unnest({keys}::text[]) AS k (key) WHERE k.key ~ '^[A-Z]'"""
@@ -109,7 +112,7 @@ def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_I
     return _IN_INDEX.format(which=which, keys=keys, most_with_key=most_with_key, most_in_index=most)
 
 
-def write_messages(where: str, most: int, keys: str) -> str:
+def write_messages(where: str, most: int, keys: str, most_named: int) -> str:
     """Return a query on the line's row `c` for the messages that `in_index` has found, and those it may have missed.
 
     Its columns are those of `messages`, and `likelihood`, NULL for a message that `in_index` may have missed. Such a
@@ -118,14 +121,17 @@ def write_messages(where: str, most: int, keys: str) -> str:
     Args:
         where: A condition on the columns of `messages`.
         most: How many seqs at the end of the line are considered. The messages there that are not in the index yet are
-            read; if a key is that of a name (`names.py`), those that are in the index are compared with it. Messages
-            that have changed since they were put into the index are always read.
+            read. Messages that have changed since they were put into the index are always read.
         keys: The parameter with the keys.
+        most_named: How many seqs at the end of the line are considered if a key is that of a name (`names.py`): the
+            messages there that are in the index, but not found by it, are compared with the name.
 
     """
     parts = (_NOT_IN_INDEX, _CHANGED, _FOUND_BY_INDEX, _NAMED)
     names = _NAMES.format(keys=keys)
-    found = "\n        UNION ALL".join(part.format(where=where, most=most, names=names) for part in parts)
+    found = "\n        UNION ALL".join(
+        part.format(where=where, most=most, names=names, most_named=most_named) for part in parts
+    )
     return f"SELECT m.* FROM ({_PROGRESS}) AS i CROSS JOIN LATERAL ({found}) AS m"  # noqa: S608
 
 

@@ -23,8 +23,14 @@ MAX_MESSAGES = 1_000
 MAX_MESSAGES_LOOKED_UP = 10_000
 """The same for a person's search."""
 
+MAX_NAMED = 1_000
+"""Of a chat's newest messages, at most this many in the index are compared with a name of the query (`names.py`)."""
+
 MAX_OF_EACH_CHAT = 150
-"""A search over a user's chats reads at most this many indexed messages of each chat: those with the rarest words."""
+"""A search over a user's chats reads at most this many indexed messages of each chat: those with the rarest words.
+
+Instead of MAX_NAMED, it is also the limit for names in such a search.
+"""
 
 MAX_MESSAGE_TOKENS = 2_000
 """Longer messages are not recalled."""
@@ -143,8 +149,8 @@ def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
     """
     recall = _write_recall(write_documents(layers, _is_recalled) or _NO_DOCUMENTS, with_vectors=with_vectors)
     everywhere = write_documents(layers, _is_looked_up) or _NO_DOCUMENTS
-    of_chat = _write_everywhere(everywhere, _OF_CHAT, 11, MOST_IN_INDEX, with_vectors=with_vectors)
-    of_user = _write_everywhere(everywhere, OF_USER, 10, MAX_OF_EACH_CHAT, with_vectors=with_vectors)
+    of_chat = _write_everywhere(everywhere, _OF_CHAT, 11, MOST_IN_INDEX, MAX_NAMED, with_vectors=with_vectors)
+    of_user = _write_everywhere(everywhere, OF_USER, 10, MAX_OF_EACH_CHAT, MAX_OF_EACH_CHAT, with_vectors=with_vectors)
     return Statements(recall, of_chat, of_user, keep_to_chat(recall), keep_to_chat(of_chat))
 
 
@@ -167,7 +173,7 @@ def _write_recall(documents: str, *, with_vectors: bool) -> str:
     of_layers = f"""
         SELECT {COLUMNS}, NULL::text, NULL::text, NULL::bytea, NULL::float8, {similarity}
         FROM ({documents}) AS of_layers{near}"""  # noqa: S608
-    messages = _write_messages(_IS_RECALLED, MAX_MESSAGES, places)
+    messages = _write_messages(_IS_RECALLED, MAX_MESSAGES, MAX_NAMED, places)
     texts = _TEXTS.format(
         texts=f"{of_layers} UNION ALL {messages}",
         columns=COLUMNS,
@@ -179,7 +185,9 @@ def _write_recall(documents: str, *, with_vectors: bool) -> str:
     return write_likely(texts, places, MAX_CANDIDATES, which=which, most_in_index=MOST_IN_INDEX, more=more, listed=True)
 
 
-def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int, *, with_vectors: bool) -> str:
+def _write_everywhere(
+    documents: str, which: str, keys: int, most_in_index: int, most_named: int, *, with_vectors: bool
+) -> str:
     places = Places(9, keys, keys + 1, with_vectors)
     similarity, near = "NULL::float8 AS similarity", ""
     if places.given:
@@ -188,7 +196,7 @@ def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int,
         near = f" LEFT JOIN ({write_text_similarities(chats, *places.given)}) AS near ON near.digest = known.digest"
     texts = _EVERYWHERE.format(
         documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
-        messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, places),
+        messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, most_named, places),
         places=_PLACES,
         lowered=_LOWERED.format(text="f"),
         columns=COLUMNS,
@@ -203,12 +211,13 @@ def _write_everywhere(documents: str, which: str, keys: int, most_in_index: int,
     return write_likely(texts, places, MAX_LOOKED_UP, which=which, most_in_index=most_in_index, more=more)
 
 
-def _write_messages(where: str, most: int, places: Places) -> str:
+def _write_messages(where: str, most: int, most_named: int, places: Places) -> str:
     """Return the query of the messages of a line's row `c`: those with a word, with vectors also those near in meaning.
 
     `where` is a condition on the columns of `messages` and the rows `c` and `q` of the statement.
     """
-    found = _MESSAGES.format(messages=write_messages(where, most, f"${places.keys}"), similarity="NULL::float8")
+    messages = write_messages(where, most, f"${places.keys}", most_named)
+    found = _MESSAGES.format(messages=messages, similarity="NULL::float8")
     if not places.with_vectors:
         return found
     near = _MESSAGES.format(messages=write_near_messages(where), similarity="m.similarity")

@@ -9,9 +9,13 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
+from app.passages.keys import list_wanted
 from app.passages.lookup import MOST_WITH_KEY
+from app.passages.words import list_patterns
+from app.search.queries import Wanted, look_up_in_chat
+from app.search.service import statements_in_use
 from tests.background import locked_chat, running, settle
-from tests.facts.asking import KAI, begin
+from tests.facts.asking import KAI, USER, begin
 from tests.search.finding import message
 from tests.talk import CHAT, Json, add_swipe, append, cut_off, edit, get, ok, put, reimport, select_swipe, soft_delete
 
@@ -87,6 +91,34 @@ async def test_a_name_is_found_in_the_index_of_former_releases(
     assert await find(api, "And Will?") == {"m5"}
     await edit(api, "m5", content="A green lantern for Bill.")
     assert await find(api, "And Will?") == set()
+
+
+@pytest.mark.parametrize(("under", "most"), [(f"{CHAT}/memories/search", 1_000), (f"{USER}/memories/search", 150)])
+async def test_only_the_newest_are_compared_with_a_name(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, under: str, most: int
+) -> None:
+    await begin(api, memos={"enabled": False}, search={"across_chats": True})
+    messages = sail(1, 1_024)
+    for n in (1_024 - most, 1_025 - most):
+        messages[n - 1]["content"] = "A green lantern for Will."
+    for first in (0, 512):
+        await append(api, messages[first : first + 512])
+    await settle(dispatcher, clock)
+    await clear_keys(database)
+    hits = ok(await api.post(under, json={"query": "And Will?", "kinds": ["message"]}), 200)["hits"]
+    assert [hit["id"] for hit in hits] == [f"m{1_025 - most}"]
+
+
+async def test_what_the_index_finds_is_not_compared_again(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await begin_with_names(api, dispatcher, clock, "en")
+    key, keys = chat_key(tenant, "c"), list_wanted(["Will"])
+    wanted = Wanted(list_patterns(["Will"]), keys, clock(), kinds=["message"])
+    async with database.raw() as connection:
+        line_id = await connection.fetchval("SELECT line_id FROM chats WHERE chat_key = $1", key)
+        texts = await look_up_in_chat(connection, statements_in_use().of_chat, (key, line_id), wanted)
+    assert [row["source"] for row in texts.rows] == ["message:m5"]
 
 
 async def test_other_languages_have_no_frequent_words_of_english(
