@@ -11,8 +11,8 @@ from app.lines.line_copy import Line
 
 Fading = Literal["archives", "ignored", "weighs"]
 """What the age of a text means for a search, if it is a text that fades: a text that has faded is not found
-(`archives`), the age means nothing (`ignored`), or the text is found while it is strong, with its present strength as
-its importance (`weighs`)."""
+(`archives`), a text that has become too weak is found, too (`ignored`), or the text is found while it is strong, with
+its present strength as its importance (`weighs`)."""
 
 
 class Document(NamedTuple):

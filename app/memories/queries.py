@@ -114,6 +114,7 @@ def _write_setting(name: str, type_: str) -> str:
 
 _HALF_LIFE = _write_setting("half_life_days", "float8")
 _FLOOR = _write_setting("forget_below", "float8")
+_MOST = _write_setting("max_memories", "int")
 _AGE_OF_EPOCH = f"extract(epoch FROM q.now)::float8 / 86400 / {_HALF_LIFE}"
 _LEAST_ORDER_KEY_OF_ROW = f"(ln({_FLOOR}) / ln(2::float8) + {_AGE_OF_EPOCH})"
 
@@ -127,7 +128,7 @@ _JUDGED_OF_ROW = _write_judged(
     write_versions(OWNERS_OF_CHAT, _SEEN_BEFORE, KIND),
     of_character="v.current_name IS NULL OR v.current_name = q.character",
     half_life=_HALF_LIFE,
-    most=_write_setting("max_memories", "int"),
+    most=_MOST,
     floor=_LEAST_ORDER_KEY_OF_ROW,
 )
 
@@ -142,7 +143,7 @@ DOCUMENTS = f"""
             AND (q.before_seq IS NULL OR t.first_seq < q.before_seq)
         {ONE_LOOKUP_EACH}) AS t
     WHERE CASE q.fading
-        WHEN 'ignored' THEN j.archived IS NOT TRUE
+        WHEN 'ignored' THEN j.archived IS NOT TRUE AND (NOT {_FADES} OR j.place <= {_MOST})
         WHEN 'weighs' THEN NOT j.is_archived
             AND ({_FADES} AND j.order_key < {_LEAST_ORDER_KEY_OF_ROW} + 1
                 AND {_STRENGTH} <= j.importance / 2) IS NOT TRUE
@@ -151,10 +152,11 @@ DOCUMENTS = f"""
 chat or a person did.
 
 The column `fading` of the row `q` is one of `app.layers.documents.Fading`. With `archives`, these are the memories that
-are not in the archive. With `ignored`, those that faded are included, and only those that a person put into the archive
-are not. With `weighs`, the importance of a memory is its present strength. A memory is left out from one half-life
-before it falls below `forget_below` on (its order key is then the least one plus 1), but never in its first half-life.
-Memories that were pinned or brought back do not fade: they have the default importance at least.
+are not in the archive. With `ignored`, those below `forget_below` are included, but neither those that a person put
+into the archive nor those beyond `max_memories`: the archive grows without a limit. With `weighs`, the importance of a
+memory is its present strength. A memory is left out from one half-life before it falls below `forget_below` on (its
+order key is then the least one plus 1), but never in its first half-life. Memories that were pinned or brought back do
+not fade: they have the default importance at least.
 """
 
 _AND_NEARER = f"""

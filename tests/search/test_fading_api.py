@@ -101,3 +101,21 @@ async def test_what_a_person_archived_is_not_found(api: httpx.AsyncClient, talk:
     assert LANTERN not in recalled(await context(api, query="green glass lantern"))
     answer = ok(await api.post(f"{CHAT}/memories/search", json={"query": "green glass"}), 200)
     assert LANTERN not in {hit["text"] for hit in answer["hits"]}
+
+
+async def test_of_what_has_faded_only_the_strongest_is_found(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    memories = {"forget_below": 0.3, "max_memories": 2}
+    await begin(api, recall={"mode": "auto"}, memories=memories, search={"across_chats": True})
+    await append(api, [message(1, "We sail on.")])
+    for text, importance in ((WEAK, 0.4), (STRONG, 0.69)):
+        await write(api, text, importance=importance)
+    pinned = await write(api, PINNED, importance=0.1)
+    await change(api, pinned["id"], pinned=True)
+    clock.step(30 * DAY_S)
+    assert (await listed(api), await listed(api, archived=True)) == ({PINNED}, {WEAK, STRONG})
+    for path in (CHAT, "/v1/users/mira"):
+        answer = ok(await api.post(f"{path}/memories/search", json={"query": "lantern of the pier"}), 200)
+        assert {hit["text"] for hit in answer["hits"]} == {STRONG, PINNED}
+    assert recalled(await context(api, query="lantern of the pier")) == {STRONG, PINNED}
+    await change(api, pinned["id"], archived=True)
+    assert recalled(await context(api, query="lantern of the pier")) == {WEAK, STRONG}
