@@ -14,14 +14,15 @@ from app.passages.lookup import write_text_digest
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
 
-# A text is read once, although each of a chat's characters may know it.
+# A text is read once, although each of a chat's characters may know it. What has faded keeps its vector, because a
+# search by a person finds it.
 _TEXTS = """
     WITH texts AS (
         SELECT DISTINCT ON (digest) {digest} AS digest, d.text
         FROM chats c
         CROSS JOIN LATERAL (
             SELECT p.value ->> 'name' AS character, $4::timestamptz AS now, NULL::int AS before_seq,
-                'archives' AS fading
+                'ignored' AS fading
             FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{{}}]' ELSE c.characters END) AS p) AS q
         CROSS JOIN LATERAL ({documents}) AS d (place, {columns})
         WHERE c.chat_key = $1 AND c.line_id = $2 AND d.text ~ '\\S'

@@ -12,10 +12,10 @@ from app.kit.ids import chat_key
 from tests.background import settle
 from tests.facts.asking import begin, set_fact
 from tests.meaning.asking import rest, search
-from tests.memories.asking import Learner, change, delete, write
+from tests.memories.asking import Learner, change, delete, listed, memories, write
 from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.search.finding import message
-from tests.talk import CHAT, Json, append, context, cut_off, ok, soft_delete
+from tests.talk import CHAT, Json, append, context, cut_off, ok, put, soft_delete
 
 FERRY = "Mira came with the ferry."
 CAT = "Kai keeps a kitten."
@@ -234,3 +234,21 @@ async def test_erasing_a_chat_deletes_what_it_taught_others(
     ok(await api.delete(CHAT), 204)
     await settle(dispatcher, clock)
     assert await count_texts(database, tenant, "d") == 2
+
+
+@pytest.mark.usefixtures("story")
+async def test_a_faded_memory_keeps_its_vector(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await put(api, status=200, settings={"memories": {"forget_below": 0.3, "max_memories": 2}})
+    (cat,) = (one for one in await memories(api) if one["content"] == CAT)
+    await change(api, cat["id"], importance=0.69)
+    clock.step(60 * 86_400)
+    await append(api, rest(7, 8))
+    await write(api, "There is bread on Fridays.")
+    await settle(dispatcher, clock)
+    assert await listed(api, archived=True) == {FERRY, CAT}
+    assert await count_texts(database, tenant) == 2, "the weakest of three is too many"
+    assert (await list_found(api, "Who purrs?"))[0] == CAT
+    (remembered,) = await list_recalled(api, "Who purrs?")
+    assert (remembered["parts"]["text"], remembered["parts"]["vector"]) == (0, pytest.approx(0.5))
