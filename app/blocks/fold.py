@@ -4,6 +4,7 @@ An operation is a `Known`: a stored statement with the rank of its scope. A lowe
 character, user, tenant.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -141,14 +142,15 @@ def apply(steps: Iterable[Known], made: Collection[Known] = ()) -> Log:
     log: list[Applied] = []
     left_out: list[str] = []
     rank, base, text = None, "", ""
-    for part in _split(steps, made):
+    parts = _split(steps, made)
+    for at, part in enumerate(parts):
         if part[0].rank != rank and part[0] not in made:
             rank, base = part[0].rank, text
         if is_deletion(part[0]):
             text = base
             log.append(Applied(part.pop(0), text))
         if part and part[0].operation != "replace":
-            text, lines = _give_way(text, part)
+            text, lines = _give_way(text, part, _list_patterns(parts[at:]))
             left_out += lines
         log += _apply_all(part, text)
         text = log[-1].text
@@ -168,20 +170,46 @@ def _split(steps: Iterable[Known], made: Collection[Known]) -> list[list[Known]]
     return parts
 
 
-def _give_way(text: str, steps: Sequence[Known]) -> tuple[str, list[str]]:
-    """Return the text without its first lines, and these lines: as few as possible, so that the operations fit.
+def _list_patterns(parts: Iterable[Iterable[Known]]) -> list[str]:
+    return [step.pattern for part in parts for step in part if step.operation == "search_replace" and step.pattern]
 
-    An operation that would be too long without any of the text does not count.
+
+def _give_way(text: str, steps: Sequence[Known], patterns: Iterable[str]) -> tuple[str, list[str]]:
+    """Return the text without some lines, and these lines: as few as possible, so that the operations fit.
+
+    The lines go in the order of `_order_lines`. An operation that would be too long without any of the text does not
+    count. The number of lines is bisected. One line fewer would not do, but a much smaller number may, if operations
+    that are too long with more of the text make room for others.
     """
     if not _count_too_long(_apply_all(steps, text)):
         return text, []
     least = _count_too_long(_apply_all(steps, ""))
     lines = text.split("\n")
-    for count in range(len(lines)):
-        left = "\n".join(lines[count:])
-        if _count_too_long(_apply_all(steps, left)) <= least:
-            return left, lines[:count]
-    return "", lines
+    ordered = _order_lines(text, patterns)
+
+    def keep(count: int) -> str:
+        return "\n".join([lines[at] for at in sorted(ordered[count:])])
+
+    def fits(count: int) -> bool:
+        return _count_too_long(_apply_all(steps, keep(count))) <= least
+
+    count = 0 if fits(0) else bisect_left(range(len(lines) + 1), True, key=fits)
+    return keep(count), [lines[at] for at in sorted(ordered[:count])]
+
+
+def _order_lines(text: str, patterns: Iterable[str]) -> list[int]:
+    """Return the indexes of the lines in the order in which they give way: the first lines go first.
+
+    The lines with the last occurrence of a pattern go after all others, so that the pattern is found as long as
+    possible.
+    """
+    needed: set[int] = set()
+    for pattern in patterns:
+        at = text.rfind(pattern)
+        if at >= 0:
+            first = text.count("\n", 0, at)
+            needed.update(range(first, first + pattern.count("\n") + 1))
+    return sorted(range(text.count("\n") + 1), key=lambda index: (index in needed, index))
 
 
 def _apply_all(steps: Iterable[Known], text: str) -> list[Applied]:
@@ -267,15 +295,22 @@ def _fit(steps: Sequence[Known], at: int, memories: Sequence[Important]) -> tupl
     no line of a wider scope gives way to them.
     """
     chosen = choose(memories)
-    without = apply(steps) if chosen else None
-    while chosen and without:
-        made = make_operation(chosen, "append" if at else "replace")
+    if not chosen:
+        return None, ()
+    operation = "append" if at else "replace"
+    without = apply(steps)
+    most = _count_too_long(without.outcomes)
+
+    def fits(dropped: int) -> bool:
+        if dropped == len(chosen):
+            return True
+        made = make_operation(chosen[: len(chosen) - dropped], operation)
         log = apply([*steps[:at], made, *steps[at:]], (made,))
-        is_longer = _count_too_long(log.outcomes) > _count_too_long(without.outcomes)
-        if not is_longer and log.left_out == without.left_out:
-            return made, chosen
-        chosen = chosen[:-1]
-    return None, ()
+        return _count_too_long(log.outcomes) <= most and log.left_out == without.left_out
+
+    dropped = 0 if fits(0) else bisect_left(range(len(chosen) + 1), True, key=fits)
+    chosen = chosen[: len(chosen) - dropped]
+    return (make_operation(chosen, operation), chosen) if chosen else (None, ())
 
 
 def _find_base(steps: Sequence[Known]) -> Known | None:

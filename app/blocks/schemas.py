@@ -75,8 +75,8 @@ class BlockOut(BaseModel):
     label: str = Field(description=_LABEL)
     text: str = Field(description="The text.")
     left_out: str = Field(
-        description="Lines of wider scopes that `text` lacks, because the block would be too long with them. They are "
-        "the first lines of the texts of these scopes."
+        description="Lines of wider scopes that `text` lacks, because the block would be too long with them: the first "
+        "lines of these texts. Lines that a nearer `search_replace` needs are left out last."
     )
     scope: Scope = Field(description=SCOPE)
     character: str | None = Field(description=CHARACTER)

@@ -4,6 +4,7 @@ All that was ever said is in one list. Whether a statement is live, which one ho
 are looked up in it each time, with the calls of the lines (`call_reference.py`). Nothing follows changes of messages.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -138,11 +139,13 @@ class Knowledge:
     def blocks(self, viewer: Viewer, lines: Lines, *, with_open: bool = False) -> dict[str, str]:
         """Return the text of each block that anything was written into."""
         texts: dict[str, str] = {}
-        for (label, _), of_scope in groupby(
-            sorted(self.operations(viewer, lines, with_open=with_open), key=lambda one: one.key),
-            key=lambda one: (one.key, one.scope),
-        ):
-            texts[label] = write_scope(texts.get(label, ""), list(of_scope))
+        operations = self.operations(viewer, lines, with_open=with_open)
+        for label in sorted({one.key for one in operations}):
+            left = [one for one in operations if one.key == label]
+            for _, group in groupby(list(left), key=lambda one: one.scope):
+                of_scope = list(group)
+                texts[label] = write_scope(texts.get(label, ""), of_scope, [one.pattern for one in left if one.pattern])
+                left = left[len(of_scope) :]
         return texts
 
     def deciding(self, kind: str, key: str, viewer: Viewer, lines: Lines, *, with_open: bool = False) -> Said | None:
@@ -166,14 +169,24 @@ class Knowledge:
         self.said = [one for one in self.said if one.chat != chat_id]
 
 
-def write_scope(text: str, said: Sequence[Said]) -> str:
+def write_scope(text: str, said: Sequence[Said], patterns: Sequence[str]) -> str:
     """Return the text of a block after the operations of a scope. The first lines of the wider text give way to them.
 
-    As few lines as possible are dropped, so that no more operations are too long than without the wider text.
+    As few lines as possible are dropped, so that no more operations are too long than without the wider text. The lines
+    with the last occurrence of a pattern of this scope or a nearer one are dropped after all others.
     """
     lines = text.split("\n")
-    outcomes = [write_all("\n".join(lines[dropped:]), said) for dropped in range(len(lines) + 1)]
-    return next(after for after, too_long in outcomes if too_long <= outcomes[-1][1])
+    order = sorted(range(len(lines)), key=lambda at: any(has_last(lines, at, pattern) for pattern in patterns))
+    kept = [[line for at, line in enumerate(lines) if at in order[dropped:]] for dropped in range(len(lines) + 1)]
+    outcomes = [write_all("\n".join(left), said) for left in kept]
+    fits = [too_long <= outcomes[-1][1] for _, too_long in outcomes]
+    return outcomes[0 if fits[0] else bisect_left(fits, True)][0]
+
+
+def has_last(lines: Sequence[str], at: int, pattern: str) -> bool:
+    """Return whether the last occurrence of a pattern touches the line with an index."""
+    before, found, after = "\n".join(lines).rpartition(pattern)
+    return bool(found) and before.count("\n") <= at <= len(lines) - 1 - after.count("\n")
 
 
 def write_all(text: str, said: Sequence[Said]) -> tuple[str, int]:
