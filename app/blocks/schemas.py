@@ -75,8 +75,9 @@ class BlockOut(BaseModel):
     label: str = Field(description=_LABEL)
     text: str = Field(description="The text.")
     left_out: str = Field(
-        description="Lines of wider scopes that `text` lacks, because the block would be too long with them: the first "
-        "lines of these texts. Lines that a nearer `search_replace` needs are left out last."
+        description="Lines of wider scopes that `text` lacks, because the block would be too long with them. The first "
+        "lines of a wider text are left out first. Lines with the pattern of a `search_replace` in a nearer scope are "
+        "left out last, so that this edit still applies."
     )
     scope: Scope = Field(description=SCOPE)
     character: str | None = Field(description=CHARACTER)

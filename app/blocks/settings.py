@@ -26,6 +26,6 @@ class BlockSettings(LayerSettings, PlacementSettings):
     budget: Budget | None = Field(
         None,
         description="A token limit for the blocks in the prompt. If they exceed it, the last ones in the order "
-        "`persona`, `user`, `facts`, `context` are left out. Null sets none, as blocks are always in the prompt; only "
-        "`max_tokens` can then leave some out.",
+        "`persona`, `user`, `facts`, `context` are left out. Null sets no limit: blocks are "
+        "then left out only because of `max_tokens`.",
     )

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_chat(parser, FILE_FORMATS)
     to = parser.add_mutually_exclusive_group()
     to.add_argument("--output", type=Path, metavar="FILE", help="file to write (default: standard output)")
-    to.add_argument("--folder", type=Path, metavar="DIR", help="folder to write the files of a vault into, as for git")
+    to.add_argument("--folder", type=Path, metavar="DIR", help="folder to write the files of a vault into")
     add_data(parser)
 
 
@@ -85,7 +85,7 @@ def _is_standard_output(path: Path) -> bool:
 def _find_replaced(path: Path) -> Path | None:
     """Return the path, without links, of a file that is new or can be replaced; None for a device, pipe or folder.
 
-    Also None for a link to an open file, such as `/dev/stdout`, if its path without links does not exist.
+    Also None for a link to something open that has no path of its own, as `/dev/stdout` is for a pipe.
     """
     try:
         path.stat()

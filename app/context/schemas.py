@@ -200,7 +200,7 @@ class LastCut(BaseModel):
     at_seq: int = Field(description="The seq at which the history began after the cut.")
     reason: Literal["full", "cold", "forced", "session", "rewind"] = Field(
         description="`full`: the history had more than `keep_messages` + `grow_messages` messages. `cold`: the "
-        "provider's cache had expired. `forced`: the history reached `max_messages` before memories covered it. "
+        "provider's cache had expired. `forced`: the history reached `max_messages` before a full cut was possible. "
         "`session`: a session ended. `rewind`: the beginning moved back, because too few messages were left after it."
     )
     at: datetime = Field(description="The time of the cut.")
@@ -313,7 +313,8 @@ class InclusionOut(BaseModel):
         "worth remembering."
     )
     by: str | None = Field(
-        description="The source that covers it, such as `memo:…` or `summary:3`. With `none`, and for a message "
-        "that scenes hide, a fact or memory that was learnt from it, such as `memory:…`. With `none`, if nothing was "
-        "learnt, the memo that found nothing memorable in it. Null if there is none of these."
+        description="The source that covers it, such as `memo:…` or `summary:3`. If `status` is `none`, or "
+        "`hidden` because scenes hide the message: a fact or memory that was learnt from it, such as `memory:…`. If "
+        "`status` is `none` and nothing was learnt: the memo that found nothing memorable in it. Null if there is none "
+        "of these."
     )

@@ -5,7 +5,7 @@ at which it may begin after a cut. A window that slides with every message would
 turn, and the provider could not cache it. Instead, the history grows from its anchor for a while. It is then cut in one
 step, at an edge, and only when the memory layers cover the messages before the edge. A history of `max_messages`
 messages or more is overdue: it is cut even if the layers do not cover the messages before the edge, unless a layer
-still searches for edges.
+still searches for edges. If no edge is possible, it is cut at a message of the user or, failing that, at any message.
 
 Cuts differ in their reason (`CutReason`):
 
@@ -58,8 +58,8 @@ class AwaitEdge:
     A layer may add such an edge when its work ends.
 
     Attributes:
-        recheck_messages: The length that the history must reach before a cut at the first edge after its beginning
-            leaves `keep_messages` messages. An append that reaches this length decides again. None if there is no such
+        recheck_messages: The length of the history with which a cut at its first edge would leave `keep_messages`
+            messages. An append that reaches this length decides again. None if there is no such
             edge, or if a cut there leaves enough already. While the history is overdue, every append decides again.
 
     """
@@ -245,7 +245,8 @@ def decide_move(wanted: Cut, anchor_seq: int, last_cut_seq: int | None) -> Cut |
 
     A move back is a cut. If `wanted` is before `last_cut_seq`, the result is a cut, too, even if the anchor is already
     there: a line that was copied from the beginning of another one still stores the last cut of that line, and the new
-    cut replaces it. Every other move forward is a skip, because the messages in between are not sent anyway.
+    cut replaces it. All other moves forward are skips: this function is called after messages were removed, hidden or
+    un-hidden, and then the anchor only moves forward past messages that are not sent.
     """
     if wanted.at_seq < anchor_seq or (last_cut_seq is not None and wanted.at_seq < last_cut_seq):
         return wanted

@@ -152,11 +152,12 @@ DOCUMENTS = f"""
 chat or a person did.
 
 The column `fading` of the row `q` is one of `app.layers.documents.Fading`. With `archives`, these are the memories that
-are not in the archive. With `ignored`, those below `forget_below` are included, but neither those that a person put
-into the archive nor those beyond `max_memories`: the archive grows without a limit. With `weighs`, the importance of a
-memory is its present strength. A memory is left out from one half-life before it falls below `forget_below` on (its
-order key is then the least one plus 1), but never in its first half-life. Memories that were pinned or brought back do
-not fade: they have the default importance at least.
+are not in the archive. With `ignored`, those below `forget_below` are included, too, but not those that a person put
+into the archive, nor those beyond `max_memories`, because the archive has no limit and a search must not read all of
+it. With `weighs`, the importance of a memory is its present strength. In the last half-life before it falls below
+`forget_below`, and after that, a memory is left out (its order key is then less than the least one plus 1), but never
+in its first half-life. Memories that were pinned or brought back do not fade: they have the default importance at
+least.
 """
 
 _AND_NEARER = f"""
@@ -273,8 +274,9 @@ async def list_forgotten(
 ) -> tuple[frozenset[bytes], list[tuple[UUID, str]]]:
     """Return the memories that were forgotten in a scope, as a line sees it: hashes of texts, and (memory id, text).
 
-    Those that were forgotten in the nearer scopes of the line and of the character count, too. A text that was deleted
-    with its line is only among the hashes, and so are the texts that persons replaced in the scope.
+    This includes those that were forgotten in nearer scopes: that of the line's chat, and that of the user with the
+    character. A text that was deleted with its line is only among the hashes, and so are the texts that persons
+    replaced in the scope.
     """
     rows = await db_session.raw.fetch(_LIST_FORGOTTEN, *_where(scope), *line, character)
     hashes = frozenset(one for row in rows for one in row["forgotten"] or ())

@@ -1,8 +1,8 @@
-"""Handles appends and cuts, and stores the memo window; `changes.py` handles changed messages.
+"""Handles appends and renames, says where the history may be cut, and stores the memo window.
 
-The history in a context begins at the anchor, a seq, and a cut moves the anchor. The window is the memos that go into
-the prompt: the last ones and the pinned ones, without memos whose batch begins in the history. A gap is a range before
-the anchor whose memo is missing.
+`changes.py` handles changed messages. The history in a context begins at the anchor, a seq, and a cut moves the anchor.
+The window is the memos that go into the prompt: the last ones and the pinned ones, without memos whose batch begins in
+the history. A gap is a range before the anchor whose memo is missing.
 """
 
 from collections.abc import Sequence

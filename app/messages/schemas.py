@@ -276,8 +276,8 @@ class MessagePut(MessageIn):
     If the chat has the message, an optional field that is left out keeps its value, and null clears it, if the field
     may be null. The text has to be sent, as `content` or in `swipes`. Texts that the message does not have yet are
     added as swipes, and swipes that are not sent are kept. In two cases, a new text is an edit instead. Without
-    `swipes`, it becomes the text of the selected swipe. With `swipes`, if the text at `selected_swipe` is new and the
-    stored text at this index is not sent, the new text replaces it.
+    `swipes`, it becomes the text of the selected swipe. With `swipes`, if the selected text is new, and the
+    text that is stored at the same index is missing from `swipes`, the selected text replaces the stored one.
     """
 
     swipes: Swipes = Field(

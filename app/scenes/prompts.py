@@ -84,10 +84,10 @@ SCENE_BREAK = Prompt(
 )
 
 BREAK_MESSAGE_TOKENS = 80
-"""The tokens that a request for a break quotes on average of a message, at most; a request with fewer messages than
-ENOUGH_MESSAGES has the limit of one with ENOUGH_MESSAGES. The judged messages before them add CONTEXT_TOKENS. So looks
-at a scene of 110 messages without pauses cost at most 25,000 tokens, however long its messages are. Shortening keeps
-the beginning and the end of a message, where a change of the place or the time usually is."""
+"""The limit of the texts in a request for a break, in tokens for each message. All messages share the sum, which is at
+least that of ENOUGH_MESSAGES messages, and CONTEXT_TOKENS more for the messages that are only context. So all requests
+about a scene of 110 messages without pauses cost at most 25,000 tokens together, however long its messages are.
+Shortening keeps the beginning and the end of a message, where a change of the place or the time usually is."""
 
 _RECAP_RULES = """\
 You write down what remains of one scene of a long roleplay or companion chat. Its messages will soon be out of \

@@ -121,8 +121,8 @@ async def search_user(
 ) -> dict[str, Any]:
     """Return what is known about a query in a user's chats that have `search.across_chats`, and in the user's scope.
 
-    The answer is a `SearchOut`. Words are compared by their stems if all these chats have the same stemmer.
-    Frequent words of English are left out unless all of them have other languages.
+    The answer is a `SearchOut`. Words are compared by their stems if all these chats have the same stemmer. Frequent
+    words of English are left out of the query, unless each of these chats has a language and it is not English.
     """
     owner = user_key(tenant, user_id)
     languages = await queries.list_languages(db_session.raw, owner)

@@ -37,7 +37,7 @@ _CONNECTIONS: Final = 16
 
 
 class RecallMemory:
-    """What was recalled on each line, by the newest seq.
+    """For each line, what its contexts have recalled, by the newest seq that the line had then.
 
     Args:
         clock: The service's clock.

@@ -114,7 +114,7 @@ async def regenerate_summary(
         chain, discarded = await read_before_replaced(db_session, head, newest, replaces_kept=replaces_kept)
     again = chain.latest_valid()
     if again is None and await find_range(db_session, head, chain) is None:
-        raise NothingToFold("Every message of the chat is still sent verbatim; there is nothing to summarise yet.")
+        raise NothingToFold("No message is due to be summarised yet.")
     if discarded:
         await discard(db_session, head, discarded, again, now=now)
     payload = {"instruction": instruction, "again": again.version if again else None, "replaces_kept": replaces_kept}

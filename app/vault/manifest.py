@@ -29,7 +29,7 @@ class Manifest:
     Attributes:
         line: The line that the pages show; empty for the current one.
         files: The names of all files of the vault.
-        places: For each place, the hashes of its items by their marks.
+        places: The hashes of the items by place, and then by mark (`items.py` explains both).
 
     """
 

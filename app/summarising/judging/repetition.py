@@ -26,8 +26,8 @@ def find_repetition(text: str, known: str) -> Refusal | None:
     A run is one to twelve words, or three to twelve Chinese or Japanese characters.
 
     Short sentences, such as "I miss him.", count only if `text` consists of a single one of them, repeated. Items of a
-    list are compared as a whole, because several of them may say the same about different people. `known` are the
-    folded words of the material: a repetition that the material has, too, does not count.
+    list are compared as a whole, because several of them may say the same about different people. `known` is the
+    material, normalised by `fold` (`speech.py`): a repetition that the material has, too, does not count.
     """
     parts = [(part, _NUMBER.sub("", fold(part))) for part in _divide(text)]
     said = [folded.strip() for _, folded in parts if folded.strip()]
