@@ -175,11 +175,11 @@ def _list_patterns(parts: Iterable[Iterable[Known]]) -> list[str]:
 
 
 def _give_way(text: str, steps: Sequence[Known], patterns: Iterable[str]) -> tuple[str, list[str]]:
-    """Return the text without some lines, and these lines: as few as possible, so that the operations fit.
+    """Return the text without some lines, and these lines: so many that the operations fit, and not one more.
 
     The lines go in the order of `_order_lines`. An operation that would be too long without any of the text does not
-    count. The number of lines is bisected. One line fewer would not do, but a much smaller number may, if operations
-    that are too long with more of the text make room for others.
+    count. The number of lines is bisected, so with one line fewer the operations would not fit. In rare cases, a much
+    smaller number would do, too: if operations that are too long with more of the text make room for others.
     """
     if not _count_too_long(_apply_all(steps, text)):
         return text, []

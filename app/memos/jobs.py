@@ -100,7 +100,7 @@ def _occurs(name: str, source: Source) -> bool:
 
 
 def _is_named(name: str, text: str) -> bool:
-    """Return whether a folded text has a folded name, not only as a part of a word in a script with spaces."""
+    """Return whether a folded text has a folded name, not only as a part of a word in a script with capitals."""
     around = (text[: found.start()][-1:] + text[found.end() :][:1] for found in re.finditer(re.escape(name), text))
     return any(not any(one.isdigit() or one != one.upper() for one in letters) for letters in around)
 
