@@ -29,8 +29,8 @@ from app.transfer.transcript import Transcript, TranscriptError
 
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
 
-QUESTION = "walking barefoot at the seaside"
-"""The query for recall in the demo's own conversation. No message contains "walking", "barefoot" or "seaside"."""
+QUESTION = "strolling barefoot at the seaside"
+"""The query for recall in the demo's own conversation. No message has a form of "strolling", "barefoot" or "seaside"."""
 
 _TIMEOUT_S = 30.0
 
