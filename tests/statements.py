@@ -63,5 +63,10 @@ async def analysed(connection: Connection, *tables: str) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        for table in tables:
-            await connection.execute(_CLEAR_STATISTICS.format(table=table))
+        await clear_statistics(connection, *tables)
+
+
+async def clear_statistics(connection: Connection, *tables: str) -> None:
+    """Leave the planner without statistics of these tables, as autovacuum may have collected some of other rows."""
+    for table in tables:
+        await connection.execute(_CLEAR_STATISTICS.format(table=table))

@@ -16,7 +16,7 @@ from app.passages.words import list_patterns
 from app.search.service import statements_in_use
 from tests.plans import fetch_plan, list_nodes, list_scans
 from tests.search.finding import begin_long, message
-from tests.statements import analysed
+from tests.statements import analysed, clear_statistics
 from tests.talk import Json, append
 
 OTHERS = """
@@ -112,6 +112,7 @@ async def test_with_the_index_a_search_reads_what_it_finds(
     await dispatcher.drain()
     async with database.raw() as connection:
         await connection.execute(OTHERS, timeout=300)
+        await clear_statistics(connection, "messages", "passages", "chats")
         plans = [await explain(connection, tenant, "lantern", statement)]
         async with analysed(connection, "messages", "passages", "chats"):
             plans.append(await explain(connection, tenant, "lantern", statement))

@@ -16,7 +16,7 @@ from app.search.service import statements_in_use
 from tests.memories.asking import write
 from tests.search.finding import begin_long, message
 from tests.search.test_plans import OTHERS, count_read, explain_prepared
-from tests.statements import analysed
+from tests.statements import analysed, clear_statistics
 from tests.talk import Json, append
 
 MESSAGES = 800
@@ -109,9 +109,11 @@ async def explain(connection: Connection, tenant: str, name: str) -> Json:
 
 @pytest.mark.usefixtures("story")
 async def test_a_search_with_vectors_reads_its_chats_alone(database: Database, tenant: str) -> None:
+    tables = [table.name for table in list_tables()]
     async with database.raw() as connection:
+        await clear_statistics(connection, *tables)
         plans = {(name, "without statistics"): await explain(connection, tenant, name) for name in NAMES}
-        async with analysed(connection, *(table.name for table in list_tables())):
+        async with analysed(connection, *tables):
             plans |= {(name, "with statistics"): await explain(connection, tenant, name) for name in NAMES}
     for case, plan in plans.items():
         assert MESSAGES <= count_read(plan, "vectors") <= 2 * MESSAGES + MOST_NEAREST, case
