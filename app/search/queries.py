@@ -7,7 +7,6 @@ from uuid import UUID
 
 from app.kit.db import Connection
 from app.layers.documents import Fading
-from app.messages.range_reads import list_message_ids as list_message_ids
 from app.messages.range_reads import list_newest_of_ranges
 from app.search.statements import MAX_MESSAGE_TOKENS, OF_USER
 

@@ -11,10 +11,10 @@ from app.chats.service import get_line
 from app.kit.wire import Text
 from app.layers.tool import Answer, Tool, ToolCall, read
 from app.memories.book import MemoryView, list_sources_by_id, view_chat
+from app.messages.range_reads import list_message_ids
 from app.passages.words import find_query_terms
 from app.search.choice import Hit
 from app.search.meaning import embed_query
-from app.search.queries import list_message_ids
 from app.search.service import Searched, search
 
 KIND = "memory"
