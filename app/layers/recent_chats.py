@@ -14,6 +14,7 @@ from uuid import UUID
 from app.layers.recently_used import RecentlyUsed
 
 MOST_CHANGES = 2
+"""After so many contexts in a row whose remembered results were outdated, a chat is read with all queries at once."""
 
 
 class Remembered(NamedTuple):

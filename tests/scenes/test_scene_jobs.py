@@ -269,11 +269,11 @@ async def test_a_second_recap_without_headings_is_kept_as_outcomes(
 async def test_after_two_refusals_one_without_headings_is_kept(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    told = "They spoke of the lamps, and he promised to stay."
+    outcomes = "They spoke of the lamps, and he promised to stay."
     model.otherwise = story_model()
-    model.script("*I take your hand.* You laugh.", "*You laugh.* I take your hand.", told)
+    model.script("*I take your hand.* You laugh.", "*You laugh.* I take your hand.", outcomes)
     path = await close_one(api)
     await settle_rounds(dispatcher, clock)
     assert calls(model)[:4] == ["scene", "scene", "scene", "recap"]
     scene = await get(api, path)
-    assert (scene["origin"], scene["recap"]) == ("model", f"# Outcomes\n{told}")
+    assert (scene["origin"], scene["recap"]) == ("model", f"# Outcomes\n{outcomes}")

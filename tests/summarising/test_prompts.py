@@ -126,9 +126,9 @@ def test_a_prompt_that_leaves_no_room_does_not_fit() -> None:
 def test_passages_may_have_a_lower_limit_than_the_budget() -> None:
     passages = [Passage({}, "message", text) for text in ("Rain.", "Rain fell on the harbour. " * 40)]
     _, user = fill_to_fit(make(), {}, passages, budget_tokens=500, count_tokens=count_tokens, most_tokens=100)
-    told = [json.loads(line)["message"] for line in user["content"].split("\n")]
-    assert told[0] == "Rain."
-    assert 90 <= sum(count_tokens(quoted(text)) for text in told) <= 100
+    quoted_texts = [json.loads(line)["message"] for line in user["content"].split("\n")]
+    assert quoted_texts[0] == "Rain."
+    assert 90 <= sum(count_tokens(quoted(text)) for text in quoted_texts) <= 100
 
 
 # --- the built-in ones ---
