@@ -57,7 +57,25 @@ In the background, old messages become memories: memos, a summary, diaries, scen
 
 Start with `PUT /v1/chats/{chat_id}`, append with `POST /v1/chats/{chat_id}/messages`, and read
 `GET /v1/chats/{chat_id}/context`. The memo book is at `GET /v1/chats/{chat_id}/memos`.
-Errors are `application/problem+json` (RFC 9457). With a key configured, press **Authorize** first."""
+Errors are `application/problem+json` (RFC 9457). With a key configured, press **Authorize** first.
+
+Terms:
+
+- **line**: one course of a chat, like a branch. A message's position on its line is its **seq**.
+- **turn**: a message of the user and the reply to it. **Swipes** are the alternative texts of a message.
+- **context** or **prompt**: the input of one model call. Its parts are **segments**, such as `memos` or `history`.
+- **history**: the newest messages, word for word. It begins at the **anchor**. A **cut** removes its oldest messages,
+  usually once memories **cover** them (are made from them).
+- **layer**: a part of the service, usually for one kind of memory, such as `memos` or `diary`.
+- **batch**: the messages of one memo.
+- **scene**: a stretch of one place, time and cast. A **break** ends it, and a **recap** summarises it. The **running
+  recap** summarises all scenes.
+- **fold**: a step that works new material into a growing text, such as the summary, and makes its next **version**.
+- **stale**: made from messages or other texts that have changed since.
+- **extractive**: made by quoting sentences, without a model.
+- **scope**: where a fact, a core block or a memory holds: `chat`, `character` (the user with one character), `user`, or
+  `global` (all chats of the tenant). A chat is the nearest scope, the tenant the widest.
+- **tokens** are counted in o200k, an encoding of OpenAI's models."""
 
 _NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 """FastAPI's telemetry would send request paths, rejected values and error texts to a collector set in the environment.
@@ -74,7 +92,7 @@ _PROBLEMS: dict[int | str, dict[str, object]] = {
         413: "The body is larger than 8 MiB, or the imported file larger than `MEMOBOOK_MAX_IMPORT_BYTES`.",
         414: "The URL is longer than 16 KiB.",
         422: "The request is invalid; `errors` lists the invalid parts.",
-        429: "Too many requests, or too many of the chat or tenant are waiting. Retry after `Retry-After` seconds.",
+        429: "Too many requests were sent, or too many are waiting. Retry after `Retry-After` seconds.",
         431: "The request has more than 100 headers, or more than 64 KiB of them.",
         503: "PostgreSQL is unavailable, or the chat stays locked (`chat_busy`). Retry after `Retry-After` seconds.",
     }.items()

@@ -31,7 +31,7 @@ def migrate(url: str, revision: str = "head") -> None:
 
 
 _UNAVAILABLE = (asyncpg.FeatureNotSupportedError, asyncpg.UndefinedFileError)
-"""What PostgreSQL raises for an extension that its server does not have; the second one also if a part is missing."""
+"""The errors of PostgreSQL if its server lacks an extension; the second also if it lacks a file of the extension."""
 
 
 @contextmanager

@@ -149,7 +149,7 @@ class Pipeline:
         await update_head(db_session, event.head)
 
     async def _pass_on(self, db_session: DbSession, event: BindingsChanged | None) -> bool:
-        """Pass changed bindings on to the layers that wrote for the tools; return whether there are any."""
+        """Pass changed bindings on to the layers that wrote for the tools; return whether any binding has changed."""
         if event is None:
             return False
         line, names = event.head.line, event.layers

@@ -1,6 +1,6 @@
 """The event `BindingsChanged` and its parts. Pure.
 
-A binding connects what a call of a tool wrote with the reply that the model is writing. It is open until this reply is
+A binding connects what a call of a tool wrote with the reply that the call belongs to. It is open until this reply is
 stored.
 """
 

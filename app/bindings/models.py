@@ -20,8 +20,9 @@ class Binding(Table):
     `Layer.models`.
 
     While a binding `is_open`, its reply is not stored yet. In this state `message_id` is the message that the call
-    named, if any, `next_swipe` is whether the call waits for the next alternative text of that message (by default the
-    newest message), and `at_seq` is the seq of the newest message when the tool was called (`rule.place`).
+    named, if any. `next_swipe` is whether the call waits for the next alternative text of a message: the one that it
+    named, or else the newest one, whose id is then `message_id`. `at_seq` is the seq of the newest message when the
+    tool was called (`rule.place`).
 
     When the reply has been stored, `message_id` is its id, `at_seq` its seq, and `text_hash` the hash of its text.
     `matches` is whether the reply has this text now and is neither deleted nor hidden by a person. In a chat without
@@ -67,7 +68,8 @@ class ToolCallRecord(Table):
     `owner_key` is the chat's key and `line_id` is CHAT_WIDE: the record is not copied when a line is copied, and it is
     erased with the chat. `arguments` is the JSON that was sent, or null if it was too long or not JSON. `answer` is the
     beginning of the answer to the model. If the call wrote something, `call_id` is the id of its binding. `at_seq` is
-    the line's newest seq at that time. `only_chat` is whether the caller saw only what is known in the chat itself.
+    the line's newest seq when the tool was called. `only_chat` is whether the caller saw only what is known in the chat
+    itself.
     """
 
     __tablename__ = "tool_calls"

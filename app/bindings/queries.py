@@ -166,8 +166,8 @@ async def find_known(
 ) -> UUID | None:
     """Return the id of the binding that an equal call made at or after `since`, or None.
 
-    `asked` is the newest message, and `call` is (tool, character, identity). A binding whose reply was deleted or has
-    another text is not returned: the same call is then a new one.
+    `asked` is the newest message, and `call` is (tool, character, identity). A binding whose reply was deleted, was
+    hidden by a person or has another text is not returned: the same call is then a new one.
     """
     found: UUID | None = await db_session.raw.fetchval(
         _KNOWN,

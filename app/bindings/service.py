@@ -58,7 +58,7 @@ class Call(NamedTuple):
     Attributes:
         layer: The layer that writes for the tool.
         tool: The tool's name.
-        character: The character that calls it; empty for the unnamed character.
+        character: The character that calls it; empty if it has no name or is unknown.
         identity: The hash of its arguments.
         target: What the call says about its reply.
 
@@ -81,8 +81,9 @@ class Made(NamedTuple):
         at_seq: The reply's seq; if the binding is open, the seq of the newest message.
         turn_seq: If the binding is open, a seq in the turn of the reply (`rule.find_turn_seq`); otherwise as `at_seq`.
         matches: Whether contexts may contain at once what the layer writes.
-        sent_at: When the reply was sent; if it is not stored yet, when the message was sent whose next swipe the call
-            awaits, or else the newest message. None if there is no message, and for a retry.
+        sent_at: The time of the reply. If the reply is not stored yet, the time of the message whose next swipe the
+            call awaits; if the call awaits a new message, the time of the newest message. None if there is no message,
+            and for a retry.
 
     """
 

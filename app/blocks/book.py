@@ -27,8 +27,8 @@ NAME = "blocks"
 KIND = "block"
 
 MAX_OPERATIONS = 50
-"""The maximum number of operations of a scope that build its text, so that reads stay fast. The next one must write the
-whole text."""
+"""The maximum number of operations of one scope that build the text of a block, so that reads stay fast. After that, a
+tool must write the whole text. If a person edits the block, `_edit` stores the whole text."""
 
 
 class Edit(NamedTuple):
@@ -36,7 +36,7 @@ class Edit(NamedTuple):
 
     Attributes:
         label: The block's label.
-        operation: One of OPERATIONS.
+        operation: One of `fold.OPERATIONS`.
         content: What it writes.
         pattern: What `search_replace` looks for; None for the other operations.
 

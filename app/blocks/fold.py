@@ -1,7 +1,7 @@
 """Builds the text of a block from the operations on it. Pure.
 
-An operation is a `Known`: a stored statement with the rank of its scope. A lower rank is a nearer scope: chat,
-character, user, tenant.
+An operation is a `Known`: a stored statement with the rank of its scope, or the operation that writes memories into the
+block, which is not stored (`bullets.make_operation`). A lower rank is a nearer scope: chat, character, user, tenant.
 """
 
 from bisect import bisect_left
@@ -60,7 +60,7 @@ class Applied(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The outcomes of operations, and the lines of wider scopes that gave way to those of nearer ones."""
+    """The outcomes of operations, and the lines of wider scopes that gave way to the operations of nearer ones."""
 
     outcomes: Sequence[Applied]
     left_out: str
@@ -177,9 +177,9 @@ def _list_patterns(parts: Iterable[Iterable[Known]]) -> list[str]:
 def _give_way(text: str, steps: Sequence[Known], patterns: Iterable[str]) -> tuple[str, list[str]]:
     """Return the text without some lines, and these lines: so many that the operations fit, and not one more.
 
-    The lines go in the order of `_order_lines`. An operation that would be too long without any of the text does not
-    count. The number of lines is bisected, so with one line fewer the operations would not fit. In rare cases, a much
-    smaller number would do, too: if operations that are too long with more of the text make room for others.
+    The lines go in the order of `_order_lines`. Operations that would not fit even if all lines went do not count. The
+    number of lines is bisected, so with one line fewer the operations would not fit. In rare cases, a much smaller
+    number would do, too: with more of the text, another operation can be too long, and those after it then have room.
     """
     if not _count_too_long(_apply_all(steps, text)):
         return text, []
@@ -257,8 +257,9 @@ def begin(steps: Sequence[Known], memories: Sequence[Important]) -> tuple[Known 
     """Return the operation that writes memories into a block, and the memories in it; None if there are none.
 
     `steps` are the operations on the block (`choose_base`), and `memories` has the most important first. A block that
-    begins with the whole text of a person has no memories. If a tool wrote the whole text, those that were stored after
-    it follow it, because the tool has seen the others. Otherwise the block begins with the memories.
+    begins with the whole text of a person has no memories. If a tool wrote the whole text, only memories that were
+    stored later are added after this text, because the tool has seen the others. Otherwise the block begins with the
+    memories.
     """
     base = _find_base(steps)
     if _is_of_person(base):
@@ -291,8 +292,8 @@ def list_with_memories(
 def _fit(steps: Sequence[Known], at: int, memories: Sequence[Important]) -> tuple[Known | None, Sequence[Important]]:
     """Return the operation that writes memories before the operation at an index, and the memories in it, or None.
 
-    The operations have precedence: the least important memories are left out until they make no operation too long, and
-    no line of a wider scope gives way to them.
+    The operations have precedence: the least important memories are left out until the remaining ones make no operation
+    too long, and no line of a wider scope gives way because of them.
     """
     chosen = choose(memories)
     if not chosen:
@@ -314,7 +315,7 @@ def _fit(steps: Sequence[Known], at: int, memories: Sequence[Important]) -> tupl
 
 
 def _find_base(steps: Sequence[Known]) -> Known | None:
-    """Return the stored `replace` that a block begins with, or None."""
+    """Return the `replace` that the operations on a block begin with, or None."""
     base = steps[0] if steps else None
     return base if base is not None and base.operation == "replace" else None
 
@@ -329,7 +330,7 @@ def fold(known: Iterable[Known], character: str | None, important: Iterable[Impo
     The operations of wider scopes come first, and in a scope the older ones; deleted operations are left out. The text
     begins with the last `replace` in this order. So a `replace` in a near scope hides the texts of wider scopes, and
     the other operations build on these texts, whose first lines give way if there is not enough room. Operations in the
-    scope `character` count only if they are about `character`; None is no character.
+    scope `character` count only if they are about the given character; if it is None, none of them counts.
 
     The block `facts` contains the important memories that count, as `begin` chooses them.
     """

@@ -44,8 +44,8 @@ async def list_blocks(
     which nothing was written is left out.
 
     The block `facts` begins with the most important memories, those of importance 0.7 or more. It is listed even if it
-    contains nothing else. After a tool has replaced the whole text, it contains the important memories that are learnt
-    later; after a person has replaced it, none.
+    contains nothing else. After a tool has replaced the whole text, only important memories that are learnt later are
+    added; after a person has replaced it, none.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)

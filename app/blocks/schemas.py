@@ -16,8 +16,8 @@ from app.layers.derived import EDITED, ORIGIN, Origin
 BlockText = Annotated[Text, Field(max_length=MAX_CHARS)]
 
 _SOURCES = (
-    f"{SOURCES} The block `facts` also has the memories that its text contains among its sources, as `memory:<id>`. If "
-    "it consists of them alone, its `origin` is `extractive`."
+    f"{SOURCES} For the block `facts`, also the memories that its text contains: `memory:<id>`. If that block consists "
+    "of memories alone, its `origin` is `extractive`."
 )
 _LABEL = f"One of {', '.join(f'`{label}`' for label in LABELS)}."
 
@@ -76,8 +76,8 @@ class BlockOut(BaseModel):
     text: str = Field(description="The text.")
     left_out: str = Field(
         description="Lines of wider scopes that `text` lacks, because the block would be too long with them. The first "
-        "lines of a wider text are left out first. Lines with the pattern of a `search_replace` in a nearer scope are "
-        "left out last, so that this edit still applies."
+        "lines of a wider text are left out first. Lines that a `search_replace` in a nearer scope needs are left "
+        "out last."
     )
     scope: Scope = Field(description=SCOPE)
     character: str | None = Field(description=CHARACTER)
@@ -108,9 +108,8 @@ class FormerBlockOut(BaseModel):
     )
     applied: bool = Field(
         description="False if it changed nothing, because the text does not contain its pattern any more, or would be "
-        "too long. This happens if an earlier operation is taken back, and if the text of a wider scope loses the "
-        "pattern. If that text only becomes longer, the operation still applies: lines of that text are left out "
-        "instead."
+        "too long. The cause can be that an earlier operation was taken back, or that the text of a wider scope "
+        "changed. A wider text that only becomes longer is no cause: lines of it are left out instead."
     )
     scope: Scope = Field(description="The scope in which it was written.")
     character: str | None = Field(description=CHARACTER)

@@ -19,9 +19,9 @@ class BlockSettings(LayerSettings, PlacementSettings):
     )
     from_memories: bool = Field(
         True,
-        description="Whether the block `facts` contains the most important memories, those of importance 0.7 or more, "
-        "unless a person wrote the whole block and did not delete it. After a character wrote the whole block, only "
-        "later memories are added. It contains none if `enabled` is false.",
+        description="Whether the block `facts` contains the most important memories, those of importance 0.7 or more. "
+        "It contains none if `enabled` is false, or while it has a whole text that a person wrote. After a character "
+        "wrote the whole text, only memories that are learnt later are added.",
     )
     budget: Budget | None = Field(
         None,

@@ -1,4 +1,4 @@
-"""Typed events of a chat, and how each changes the counts in the line's head. Pure.
+"""Typed events of a chat, and functions that count appended and changed messages in the line's head. Pure.
 
 An operation on a chat defers an event. `app/pipeline.py` has a handler for each type of deferred event; it runs in the
 same transaction before the commit, so the memories are never committed without the messages or the other way round.

@@ -1,4 +1,6 @@
-"""SQL of chats and their lines, written for asyncpg where an append or a context runs it, otherwise in SQLAlchemy.
+"""SQL of chats and their lines.
+
+The statements that an append runs are written for asyncpg. The others are written for asyncpg or in SQLAlchemy.
 
 A statement that waited for a row lock sees the current version of that row, but everything else as of before the wait.
 So a write locks the line's row in a separate statement and reads afterwards.

@@ -1,6 +1,6 @@
 """The revision of a line: a number on its row that rises with every committed change.
 
-It rises by one. A line that becomes current gets a higher revision than the former current line (`app/lines`).
+It rises by one. A line that becomes current gets a higher revision than the former current line had (`app/lines`).
 
 Locking a line registers its row here. The unit of work raises the number just before the commit, unless a statement
 that writes the row anyway has already done so. A transaction that locks a line and calls none of the `record`

@@ -78,7 +78,7 @@ async def rename_character(
 ) -> Response:
     """Rename a character on the current line, with its messages and its diary.
 
-    No memory has to be made again because of it. The former name still means the character: in messages that are
+    No memory has to be made again because of it. The former name still identifies the character: in messages that are
     appended or imported, in a PUT of the chat, and wherever a request names a character.
     """
     chat = await renaming.rename(db_session, ref, name, body.name, now=clock())

@@ -49,7 +49,7 @@ async def get_scheduled(db_session: DbSession, head: Head, layer: str, key: str)
 
 
 async def cancel_automatic(db_session: DbSession, head: Head, layer: str, keys: Sequence[str]) -> None:
-    """Delete the items under `keys` that have no payload: neither a person nor a waiting cut has requested them."""
+    """Delete the items under `keys` that have no payload. Items that a person requested have one, so they stay."""
     if await work_queue.cancel_automatic(db_session, owner_of(head), layer, keys):
         record(db_session, head.line, WORK, layer, in_context=False)
 

@@ -223,7 +223,7 @@ def _chat_changes(chat: ChatLine, put: ChatPut) -> dict[str, Any]:
 
 
 def _check_scopes(former: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Raise Forbidden if a setting makes the chat write into a scope that is wider than the chat."""
+    """Raise Forbidden if a changed setting makes the chat write into a scope that is wider than the chat."""
     for section, name in SCOPE_SETTINGS:
         before, after = ((given.get(section) or {}).get(name) for given in (former, settings))
         if after not in (None, "chat", before):

@@ -111,22 +111,21 @@ class HistorySettings(Section):
         ge=0,
         le=2_000,
         description="How many more messages may gather before a cut is due. With 0 and `edges: every_message`, "
-        "the history slides with every message.",
+        "each new message makes a cut due.",
     )
     max_messages: int | None = Field(
         None,
         ge=2,
         le=10_000,
-        description="If the history has this many messages, a cut no longer waits until memory covers them. With the "
-        "edges `scenes`, the cut still waits up to ten minutes for the search for the ends of scenes. "
+        description="If the history has this many messages, a cut no longer waits for memories of what it removes. "
+        "With the edges `scenes`, it still waits up to ten minutes for the search for the ends of scenes. "
         "By default `keep_messages` + `grow_messages` + the larger of 32 and `memos.every_messages`.",
     )
     edges: str = Field(
         EVERY_8,
-        description="Where the history may begin after a cut: after messages that have a memo together "
-        "(`batches`), after messages that were folded into the summary (`folds`), with a scene (`scenes`), at every "
-        "eighth seq (`every_8`), or at any message (`every_message`). If the layer that makes these edges is off, at "
-        "every eighth seq.",
+        description="Where the history may begin after a cut: after a batch (`batches`), after the messages of a "
+        "fold of the summary (`folds`), with a scene (`scenes`), at every eighth seq (`every_8`), or at any message "
+        "(`every_message`). If the layer that makes these edges is off, at every eighth seq.",
     )
     keep_scenes: int = Field(
         2, ge=0, le=50, description="With the edges `scenes`: how many of the newest scenes a cut leaves."
@@ -179,18 +178,17 @@ class ChatSettings(Section):
         "auto",
         description="How long the provider should keep the prompt. `5m` and `1h` give breakpoints, and `1h` adds "
         "a `ttl` to `cache_control`; `off` gives none. `auto` takes the value "
-        "that would have cost least over the user's last 16 pauses between messages; `off` if no other value would "
-        "have saved more than 5 %, and `5m` before the first pause. The setting changes breakpoints and "
-        "`cache_control`. Unless `cache_ttl_s` is set, it also decides after how long a pause the prompt counts as no "
-        "longer cached. After such a pause the whole prompt has to be paid anyway, so the history may be cut early (a "
-        "cold cut).",
+        "that would have cost least with the last 16 pauses before the user's messages in this chat. It takes `off` "
+        "if no other value would have saved more than 5 %, and `5m` before the first pause. Unless `cache_ttl_s` is "
+        "set, this setting also decides after how long a pause the prompt counts as no longer cached.",
     )
     cache_ttl_s: int = Field(
         300,
         ge=0,
         le=86_400,
         description="The pause in seconds after which the service assumes that the provider no longer caches the "
-        "prompt. If not set: 3,600 while the cache choice is `1h`, otherwise 300.",
+        "prompt. The whole prompt is then paid anyway, so the history may be cut early (`cold`). If not set: 3,600 "
+        "while `cache` is `1h` or `auto` has chosen `1h`, otherwise 300.",
     )
     timestamps: Literal["off", "inline"] = Field(
         "off",
@@ -211,7 +209,7 @@ class ChatSettings(Section):
 
     @cached_property
     def max_messages(self) -> int:
-        """The number of history messages from which on a cut no longer waits."""
+        """The number of history messages from which on a cut no longer waits until memory covers them."""
         history = self.history
         if history.max_messages is not None:
             return history.max_messages
@@ -288,7 +286,7 @@ def _without(overrides: Mapping[str, Any], place: Sequence[Any]) -> dict[str, An
 
 @lru_cache(maxsize=1_024)
 def effective_json(overrides: str) -> ChatSettings:
-    """Return `effective` of overrides as stored JSON; cached, because most chats share a few settings."""
+    """Return `effective` of overrides as stored JSON; cached, because many chats have the same overrides."""
     return effective(orjson.loads(overrides))
 
 

@@ -28,8 +28,9 @@ class OwnSegment(BaseModel):
     text: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(description="The text that the model reads.")
     role: Literal["system", "user", "assistant"] = Field(
         "system",
-        description="Its role. If a format cannot have the role at this position, as Anthropic's system prompt cannot "
-        "have a user's text, the text begins with the role: `[User] …`. `[System] …` occurs only among the messages.",
+        description="Its role. If the format does not allow the role at this position, the text begins with the role. "
+        "With `anthropic`, for example, a user's segment before the history begins with `[User]`, and a system segment "
+        "among the messages with `[System]`.",
     )
     after: Annotated[Text, Field(min_length=1, max_length=100)] = Field(
         "instruction", description="The segment that it follows, or `in_chat` for a position among the messages."
@@ -63,8 +64,8 @@ class ContextQuery(BaseModel):
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
         None,
         description="The text that recall searches for; by default the newest message, with earlier ones if it is "
-        "short. If the context exceeds `max_tokens`, the results are left out before any memory. Results for a query "
-        "that you send are kept longer: `time`, the diary and the memos are left out first.",
+        "short. If the context exceeds `max_tokens`, the results are left out before any memory; but if you send a "
+        "`query`, they are left out after `time`, the diary and the memos.",
     )
     recall: Literal["off", "auto"] | None = Field(
         None,
@@ -92,8 +93,8 @@ class ContextQuery(BaseModel):
     before: Annotated[Text, Field(min_length=1, max_length=128)] | None = Field(
         None,
         description="The id of a message of the history. The context is the one for generating that message again: "
-        "it contains neither the message, nor later messages, nor what was learnt from them in this chat. Facts, "
-        "blocks, memories and summary texts that a person wrote, and what other chats share, are the current ones.",
+        "it contains neither the message, nor later messages, nor what was learnt from them in this chat. But what "
+        "a person wrote into facts, blocks, memories or the summary, and what other chats share, is as it is now.",
     )
     prefill: bool = Field(
         False,
@@ -222,7 +223,8 @@ class WindowOut(BaseModel):
     first_seq: int | None = Field(description="The first seq that these memos cover; null if they cover none.")
     last_seq: int | None = Field(description="The last seq that these memos cover; null if they cover none.")
     gaps: list[tuple[int, int]] = Field(
-        description="Ranges of messages (inclusive) that are not sent and whose memo, fold or recap is missing."
+        description="Ranges of messages (inclusive) that are not sent, and whose memo, fold or recap is missing or "
+        "has to be made again."
     )
 
 
@@ -254,8 +256,9 @@ class RecalledOut(BaseModel):
     score: float = Field(description="The sum of `parts`.")
     parts: dict[str, float] = Field(
         description="What added to the score: words of the query and similar words (`text`), its meaning "
-        "(`vector`, absent if only words were compared), the messages before and after it (`neighbours`), "
-        "`importance` and `recency`. `fading`, if there is one, is below 0: what a memory lost because it is weak."
+        "(`vector`, absent if only words were compared), the better one of the messages before and after it "
+        "(`neighbours`), `importance` and `recency`. `fading`, if there is one, is below 0: what a memory lost because "
+        "its strength is below 0.5."
     )
 
 
@@ -313,8 +316,7 @@ class InclusionOut(BaseModel):
         "worth remembering."
     )
     by: str | None = Field(
-        description="The source that covers it, such as `memo:…` or `summary:3`. If `status` is `none`, or "
-        "`hidden` because scenes hide the message: a fact or memory that was learnt from it, such as `memory:…`. If "
-        "`status` is `none` and nothing was learnt: the memo that found nothing memorable in it. Null if there is none "
-        "of these."
+        description="The memory that covers it, or will cover it, such as `memo:…` or `summary:3`. With the status "
+        "`none`, or `hidden` by `scenes.auto_hide`: a fact or memory that was learnt from it, such as `memory:…`. With "
+        "`none`, if nothing was learnt: the memo that found nothing memorable in it. Otherwise null."
     )

@@ -181,7 +181,7 @@ def _collected_refusals() -> Generator[Refusals]:
     level, propagates = log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(logging.INFO)
-    log.propagate = False  # the table lists them
+    log.propagate = False  # `word_tally` lists the refused answers
     try:
         yield refusals
     finally:

@@ -28,12 +28,10 @@ class EntryOut(BaseModel):
         "Otherwise: the seq of the newest message when the entry was written, or 0 if there was none."
     )
     message_id: str | None = Field(
-        description="For an entry of a tool: the id of the reply that the entry belongs to. Unless a person keeps or "
-        "edits the entry, a context contains it only while this reply has the text that the entry was bound to. After "
-        "an edit, another swipe or a delete, or if a person hides the reply, the entry is still listed, but "
-        "`in_prompt` is false until the reply has that text again and is not hidden. Until the reply is appended, "
-        "`in_prompt` is false, and the id is null unless the call named it. Always null for an entry that no tool "
-        "wrote."
+        description="For an entry of a tool: the id of the reply that the entry belongs to; null until the reply is "
+        "appended, unless the call named it. Unless a person keeps or edits the entry, a context contains it only "
+        "while this reply has the text that the entry was bound to, and is not deleted or hidden by a person. "
+        "Otherwise the entry is only listed. Always null for an entry that no tool wrote."
     )
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=f"{EDITED} No model rewrites it afterwards.")
@@ -48,8 +46,9 @@ class EntryOut(BaseModel):
         description="The seq of the last of these messages, inclusive; null if the service did not write the entry."
     )
     in_prompt: bool = Field(
-        description="Whether a context for its character contains it verbatim, unless a small `max_tokens` trims it; "
-        "false if the chat no longer names the character, and until the reply of its tool call is appended."
+        description="Whether a context for its character contains it verbatim, unless a small `max_tokens` trims it. "
+        "False, for example, if the chat no longer names the character, or if the entry's reply is missing, hidden or "
+        "changed (see `message_id`)."
     )
     model: str | None = Field(description="The model with which the service wrote it.")
     prompt_version: str | None = Field(description="The version of the prompt it was written with.")
@@ -88,8 +87,8 @@ class EntryIn(RequestModel):
     content: EntryText = Field(description="The text, in the character's words.")
     character: Name | None = Field(
         None,
-        description="The character whose diary it is; required unless the chat has one active character or names "
-        "none. In a chat without a list of characters, each name that is sent here has a diary of its own, up to "
+        description="The character whose diary it is; required unless the chat has exactly one active character or no "
+        "list of characters. In a chat without such a list, each name that is sent here has a diary of its own, up to "
         "32.",
     )
 

@@ -1,4 +1,4 @@
-"""The check of the disk: for an embedded database its free space, for another one the size of the database."""
+"""The check of the disk: its free space if the database is embedded, otherwise only the size of the database."""
 
 import shutil
 from pathlib import Path

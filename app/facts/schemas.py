@@ -51,7 +51,7 @@ class FactValueOut(BaseModel):
     """A value that a key has or had."""
 
     id: UUID = Field(description="The id of this value.")
-    value: str | None = Field(description="The value; null if the fact was deleted or forgotten then.")
+    value: str | None = Field(description="The value; null if the item records that the fact was deleted or forgotten.")
     scope: Scope = Field(description="The scope of the value.")
     character: str | None = Field(description=CHARACTER)
     origin: Origin = Field(description=ORIGIN)

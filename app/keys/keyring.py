@@ -109,7 +109,7 @@ class DatabaseKeyring:
         if caller is None:
             raise Unauthorized("The key or token is unknown or no longer valid.")
         if self._rate_limiter is not None and _COUNTED not in request.scope:
-            request.scope[_COUNTED] = True  # a route may ask for the caller twice
+            request.scope[_COUNTED] = True  # counts once, even if the request is identified again
             await self._rate_limiter.check(caller)
         set_share(request, caller.tenant)
         return caller

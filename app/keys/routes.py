@@ -34,7 +34,7 @@ async def create_key(
 ) -> NewKeyOut:
     """Create a key.
 
-    The key is returned only once. Once the first key exists, every request for data needs a key or a token.
+    The key is returned only once. As soon as a key exists, every request for data needs a key or a token.
     """
     service.require_admin_first(caller, wanted.scopes)
     created = await service.create_key(db_session, wanted.tenant, wanted.scopes, clock(), user_scope=wanted.user_scope)

@@ -19,9 +19,9 @@ _SCOPES = (
 )
 
 _USER_SCOPE = (
-    "Whether tokens of this key that are limited to a chat also see and write what is known of the chat's user and of "
-    "the tenant, and see what its characters wrote in the user's other chats. Other tokens, and the key itself, always "
-    "do, within their limits."
+    "For tokens of this key that are limited to a chat: whether they also see and write what is known of the chat's "
+    "user and of the tenant, and see what its characters wrote in the user's other chats. The key itself and its "
+    "other tokens always do so, within their limits."
 )
 
 

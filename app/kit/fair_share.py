@@ -1,4 +1,7 @@
-"""Fair allocation of free model slots, first among tenants, then among the owners of each tenant. Pure."""
+"""Fair allocation of a worker's free slots, first among tenants, then among the owners of each tenant. Pure.
+
+In each slot, the worker runs one work item at a time.
+"""
 
 from collections.abc import Hashable, Mapping
 from typing import TypeVar

@@ -22,8 +22,8 @@ class Refusal:
         kind: The fault.
         reason: One line that names the fault and does not quote the answer. People and the model read it, and logs
             have it.
-        once: Whether a good answer can have this fault. If so, it refuses at most one answer of each work item, and
-            never the last answer that the model is asked for. This attribute is not stored.
+        once: Whether a good answer can have this fault. If so, at most one answer of each work item is refused for it,
+            and never the last answer that the model is asked for. This attribute is not stored.
 
     """
 

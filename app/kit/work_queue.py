@@ -146,7 +146,7 @@ async def schedule(
     - The lease is cleared, because the source has changed. A worker that holds it cannot save its result.
     - The attempts start at zero. The refused answers and the finished parts of former attempts are dropped.
 
-    An item that has failed for good is replaced, including its payload and the time it was first scheduled. If
+    An item that has failed for good is scheduled like a new one: its payload and `first_due_at` are replaced, too. If
     `parked`, the items are parked at once, like all others of their owner.
     """
     rows = [
@@ -195,7 +195,7 @@ async def schedule(
 async def claim(
     db_session: DbSession, owner: Owner, *, limit: int, now: datetime, anchor_seq: int = 0
 ) -> list[Claimed]:
-    """Claim up to `limit` ripe items of an owner: those just before `anchor_seq` first, then those after it.
+    """Claim up to `limit` ripe items of an owner: those before `anchor_seq`, backwards from it, then those from it on.
 
     The anchor is the seq at which the history in contexts of the line begins. Contexts contain the messages before it
     only as memories, so the items of these messages come first. An attempt is counted when an item is claimed, so an

@@ -34,8 +34,8 @@ CharacterName = Annotated[
 OfCharacter = Annotated[
     Name | None,
     Query(
-        description="The character whose facts, blocks and memories count, in addition to those of the chat, the user "
-        "and the tenant. By default the chat's only character."
+        description="The character for whose scope facts, blocks and memories are included, besides the other scopes. "
+        "By default the chat's only character that is not disabled."
     ),
 ]
 

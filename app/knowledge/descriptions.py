@@ -6,6 +6,6 @@ SCOPE = (
 )
 CHARACTER = "The character, if the scope is `character`; otherwise null."
 SOURCES = (
-    "The messages of this chat that it was learnt from: `message:<id>`; empty if only a person set it or only other "
-    "chats taught it."
+    "The messages of this chat that it was learnt from: `message:<id>`. Empty if only a person wrote it, or if it was "
+    "learnt only in other chats."
 )

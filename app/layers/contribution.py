@@ -154,7 +154,8 @@ class View(NamedTuple):
 
     Attributes:
         cached: The data that its `refresh_cache` stored on the line's row.
-        queried: The result of its `context_query`; None without one.
+        queried: The result of its query (`Layer.context_query`); None without one, or if the query was skipped
+            (`Layer.queried_if`).
         settings: The chat's settings.
         character: The character whose prompt it is, if known.
         before_seq: The seq of the message that the context is for: the layer contributes only what was known before

@@ -143,8 +143,8 @@ async def reschedule(
 ) -> bool:
     """Schedule stale rows if the layer is enabled, and cancel the work of valid ones; return whether any is scheduled.
 
-    Rows that a person wrote or deleted are not touched. Work that a person requested is never cancelled; if its row is
-    stale, it is rescheduled and keeps its payload, unless it has failed for good.
+    Rows that a person wrote or deleted are not touched. Work that a person requested is never cancelled. If its row is
+    stale, it is rescheduled; it keeps its payload, unless it had failed for good.
     """
     own = [one for one in rehashed if not one.row.keeps_text]
     valid = [one.row.key for one in own if one.is_valid]

@@ -10,9 +10,9 @@ from app.layers.layer import Layer
 from app.lines.line_copy import Line
 
 Fading = Literal["archives", "ignored", "weighs"]
-"""What the age of a text means for a search, if it is a text that fades: a text that has faded is not found
-(`archives`), a text that has become too weak is found, too (`ignored`), or the text is found while it is strong, with
-its present strength as its importance (`weighs`)."""
+"""How the age of a text affects a search, if it is a text that fades. With `archives`, a text that has become too weak
+is not found. With `ignored`, it is found, too. With `weighs`, a text is found while it is strong enough, and its
+present strength is its importance."""
 
 
 class Document(NamedTuple):

@@ -130,15 +130,17 @@ class Layer:
         on_append: Messages were appended: schedule work that becomes due.
         on_change: Messages changed: mark rows derived from them as stale and schedule them.
         on_truncate: The end of the line was removed: drop rows derived from it, and reopen the ranges it cuts through.
-        on_bindings: Bindings of what the layer's tools wrote changed: replies arrived, calls were dropped, or a reply
-            got another text or got back the text that its calls are bound to. Show, hide or delete what was written.
+        on_bindings: Bindings of what the layer's tools wrote changed: replies arrived, calls were dropped, a reply got
+            another text, was deleted or was hidden by a person, or such a change was undone. Show, hide or delete what
+            was written.
         on_move: Messages moved to a new line: copy what belongs to them and is not made again, such as people's texts.
         on_rename: A character has a new name: store it wherever the layer stores the name, except in the column
             `filters` of its tables, in which the service itself renames the character.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
-        on_line_replaced: (db_session, event, now=) → another line of the chat became the current one: schedule its
-            work, or raise the revisions of users or tenants whose other chats show the layer.
+        on_line_replaced: (db_session, event, now=) → another line of the chat became the current one, or the chat was
+            imported from a vault: schedule the current line's work, or raise the revisions of users or tenants whose
+            other chats show the layer.
         on_texts_changed: (db_session, head, now=) → texts of other layers may have changed (`documents`): schedule what
             is derived from them.
         on_fork: (db_session, event, now=) → the chat was forked, and the rows of its line are copied: copy or schedule
@@ -177,18 +179,19 @@ class Layer:
             not in rows under its key; those rows are already deleted.
         refresh_cache: (db_session, head) → update the layer's data on the line's row.
         segments: The segments it contributes to.
-        context_query: A scalar subquery on the line's row `c`, included in the one statement of a context, for data
+        context_query: A scalar subquery on the line's row `c`, included in the SQL statement of a context, for data
             that cannot be stored on the row; its value is `View.queried`. `b.seq` is `View.before_seq`, or NULL.
         current_query: The subquery for contexts of the current line without the option `before`, if another is faster
             than `context_query` there; its value has to lead to the same contribution.
         own_query: The query that replaces `context_query` for a caller who sees only the chat itself; needed only if
             `context_query` selects wider scopes without `OWNERS_OF_CHAT` (`app/knowledge/liveness.py`).
-        queried_if: An SQL condition on `c`, cheaper than the query, that is true if `current_query` may find something.
-            If it is not true, contexts of the current line skip the query, and `View.queried` is None.
-        changes_with: Which changes of the line (`app/chats/revision.py`) may change what `current_query` finds, by
-            name. Set it only together with `queried_if`, and only if the result depends on nothing but the line, its
-            user and its tenant. The process then remembers the result until a revision rises: that of such a change, of
-            the user or of the tenant.
+        queried_if: An SQL condition on `c`, cheaper than the query, that is true if the query for contexts of the
+            current line (`current_query`, or `context_query` if that is None) may find something. If it is not true,
+            these contexts skip the query, and `View.queried` is None.
+        changes_with: Which changes of the line (`app/chats/revision.py`) may change what that query finds, by name. Set
+            it only together with `queried_if`, and only if the result depends on nothing but the line, its user and its
+            tenant. The process then remembers the result until a revision rises: that of such a change, of the user or
+            of the tenant.
         contribute: (view) → the layer's contribution to a context. Pure.
 
     """

@@ -24,8 +24,8 @@ class Remembered(NamedTuple):
         tag: The revisions that were read with the results. If the revisions have changed, the results may have, too.
         found: The results, by the layer's name.
         needs_others: Whether the chat also needs queries whose results are not remembered.
-        changes: How many times in a row `tag` was another one when the chat was read. After MOST_CHANGES, the chat is
-            read with all queries at once, because its results are probably outdated again.
+        changes: How many times in a row the chat was read with another `tag` than the time before. After MOST_CHANGES,
+            it is read with all queries at once, because its results are probably outdated again.
 
     """
 

@@ -52,7 +52,7 @@ class RecentlyUsed(Generic[Key, Value]):
             return kept.value
 
     def keep(self, key: Key, value: Value, size: int) -> None:
-        """Keep a value in place of the former one, and drop the entries that were not used for longest."""
+        """Keep a value in place of the former one. If there is no room, drop the least recently used entries."""
         with self._lock:
             self._drop(key)
             if size > self._max_size:

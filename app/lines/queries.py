@@ -115,7 +115,7 @@ async def count_lines(db_session: DbSession, chat_key: UUID, *, checkpoints: boo
 
 
 async def list_replaced(db_session: DbSession, chat_key: UUID) -> list[UUID]:
-    """Return the lines that re-imports replaced, the first replaced one first."""
+    """Return the replaceable lines (`ChatLine`) that re-imports replaced, the first replaced one first."""
     return [row["line_id"] for row in await db_session.raw.fetch(_REPLACED, chat_key)]
 
 
@@ -151,7 +151,7 @@ async def is_not_deleted(db_session: DbSession, line: Line, seq: int) -> bool | 
 
 
 async def recount(db_session: DbSession, head: Head) -> None:
-    """Recount the messages, tokens and turns of the line into `head`, and the messages sent from the anchor on."""
+    """Count the messages, tokens and turns of the line again, and the messages of its history; store them in `head`."""
     (row,) = await db_session.raw.fetch(_RECOUNT, *head.line, head.anchor_seq)
     head.message_count = row["messages"]
     head.token_count = row["tokens"]

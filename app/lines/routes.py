@@ -61,11 +61,11 @@ async def get_checkpoint(ref: ReadingChat, name: NamePath, db_session: Db) -> Re
 async def restore_checkpoint(ref: WritingChat, name: NamePath, db_session: Db, clock: Now, limits: Limits) -> Response:
     """Continue from a checkpoint, on a new line that is a copy of it.
 
-    Messages, memories and settings are restored, and the context is the same byte for byte, unless something has
-    changed that holds on all lines: a fact, a core block or a memory that a person wrote, or what other chats share
-    with this one. The chat's user and `metadata` do not change. The former current line can still be read and switched
-    to, and the checkpoint can be restored again. A chat has at most `MEMOBOOK_MAX_LINES` (200) lines besides its
-    checkpoints; another one is a 409 `too_many_lines`.
+    Messages, memories and settings are restored. The context is the same as at the checkpoint, byte for byte, except
+    for what holds on all lines and has changed since: facts, core blocks and memories that a person wrote, and what
+    other chats share with this one. The chat's user and `metadata` do not change. The former current line can still be
+    read and switched to, and the checkpoint can be restored again. A chat has at most `MEMOBOOK_MAX_LINES` (200) lines
+    besides its checkpoints; another one is a 409 `too_many_lines`.
     """
     line = await lines.restore(db_session, ref, name, limits=limits, now=clock())
     return OrjsonResponse({"line": line}, status_code=201)
@@ -112,10 +112,10 @@ async def switch_line(ref: WritingChat, line: LinePath, db_session: Db, clock: N
 async def fork_chat(ref: WritingChat, wanted: ForkIn, caller: Writer, db_session: Db, clock: Now) -> Response:
     """Create a new chat as a copy of this one, whole or up to a message.
 
-    The copy has the messages of the current line up to that message, and the memory that was made from these alone. It
-    also has everything that a person wrote into the facts, blocks and memories of the chat. What was made from messages
-    on both sides of its end is not copied: a batch that goes on beyond the end, for example, fills up again and gets a
-    new memo. The copy and the original are independent.
+    The copy has the messages of the current line up to that message, and what was made from these messages alone. It
+    also has everything that a person wrote into the facts, blocks and memories of the chat. What was made from later
+    messages, too, is not copied: for example, a batch that the end of the copy divides fills up again and gets a new
+    memo. The copy and the original are independent.
     """
     target = ChatRef.of(caller, wanted.chat_id)
     await lines.fork(db_session, ref, target, wanted.at_seq, now=clock())

@@ -1,7 +1,7 @@
 """Ends child processes that a killed run left behind; they are found by their pid files.
 
-A pid file is used only if two things are true. It was written for this data directory: in a copy of DATA, the files
-name the processes of the original. And the start time of the process is the one in the file.
+A pid file is used only if the start time of the process is the one in the file, and if the file was written for this
+data directory. The pid files in a copy of DATA name the processes of the original, so they are not used.
 """
 
 import asyncio

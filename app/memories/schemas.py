@@ -99,7 +99,7 @@ class MemoryTextOut(BaseModel):
     """A text that a memory has or had."""
 
     id: UUID = Field(description="The id of the text.")
-    content: str | None = Field(description="The text; null if the memory was forgotten then.")
+    content: str | None = Field(description="The text; null if the item records that the memory was forgotten.")
     scope: Scope = Field(description="The scope of the text.")
     character: str | None = Field(description=CHARACTER)
     origin: Origin = Field(description=ORIGIN)

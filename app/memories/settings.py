@@ -28,17 +28,17 @@ class MemorySettings(LearningSettings):
         None,
         gt=0,
         le=1,
-        description="Memories whose strength is below this number are in the archive. The default is no limit, "
-        "and 0.05 in the preset `decay`. Without a `query`, recall leaves out memories that "
-        "are older than a half-life and weaker than twice this number. In the preset `decay`, a memory with the "
-        "default importance of 0.5 is recalled for 16 days and kept for 23.",
+        description="Memories whose strength is below this number are in the archive. Null, the default, is no limit. "
+        "Without a `query`, recall also leaves out memories that are older than a half-life and weaker than twice this "
+        "number. The preset `decay` has 0.05: a memory with the default importance of 0.5 is then recalled for 16 "
+        "days, and is in the archive after 23.",
     )
     dedupe_threshold: float = Field(
         DEDUPE_THRESHOLD,
         ge=0,
         le=1,
         description="If the similarity of a learnt sentence and a known memory is above this number, the sentence "
-        "replaces the text of the memory. It does not if a person wrote that text, or if the two have different names, "
-        "such as “Ida” and “Eva”, or the same names in another order. Similarity is the share of three-letter groups "
-        "that both have, from 0 to 1.",
+        "replaces the text of the memory. Exceptions: a person wrote that text, or the two have different names, such "
+        "as “Ida” and “Eva”, or the same names in another order. Similarity is the share of three-letter groups that "
+        "both have, from 0 to 1.",
     )

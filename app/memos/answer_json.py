@@ -90,7 +90,7 @@ def _list_parts(value: object, category: Category | None) -> list[tuple[object, 
 
 
 def _category_of(fields: Mapping[str, object]) -> Category | None:
-    """Return the category that the first of the category fields names, or None if none of them does."""
+    """Return the first category that the category fields name, or None if none of them names one."""
     named = (find_category(str(fields[key])) for key in _CATEGORY_KEYS if key in fields)
     return next((category for category in named if category), None)
 

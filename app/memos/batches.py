@@ -2,9 +2,10 @@
 
 A message is eligible if memories may be made from it (`app/chats/eligibility.py`).
 
-A batch is formed once, by the append that fills it, or by a backfill. A batch that an append fills extends from the
-seq after the previous batch to its last eligible message. It keeps the size and the filters that it had with its
-first eligible message: settings that change later apply to the next batches.
+A batch is formed once, by the append that fills it, or by a backfill. A batch that an append fills begins right after
+the previous batch (it can begin later if memos were off in between), and ends at its last eligible message. It keeps
+the size and the filters that it had with its first eligible message: settings that change later apply to the next
+batches.
 """
 
 from collections.abc import Iterable, Mapping

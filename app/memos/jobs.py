@@ -100,7 +100,10 @@ def _occurs(name: str, source: Source) -> bool:
 
 
 def _is_named(name: str, text: str) -> bool:
-    """Return whether a folded text has a folded name, not only as a part of a word in a script with capitals."""
+    """Return whether a text contains a name as a whole word; both are case-folded.
+
+    Letters of scripts without capitals may be next to the name, because many of these scripts do not separate words.
+    """
     around = (text[: found.start()][-1:] + text[found.end() :][:1] for found in re.finditer(re.escape(name), text))
     return any(not any(one.isdigit() or one != one.upper() for one in letters) for letters in around)
 

@@ -165,9 +165,10 @@ def memo_messages(
     """Return the request for the memo of `batch`.
 
     `language` is a name or a tag; None is the language of the messages. `instruction` is a person's wish for this one
-    request. `budget_tokens` limits both messages together. Personas that do not fit into an eighth of the tokens that
-    the prompt leaves are left out. The messages before the batch are shortened to their share (`MOST_BEFORE_TOKENS`),
-    and those of the batch to the rest. Raises DoesNotFit if nothing would be left of a message of the batch.
+    request. `budget_tokens` limits the whole request, its system and its user message. Personas that do not fit into an
+    eighth of the tokens that the prompt leaves are left out. The messages before the batch are shortened to their share
+    (`MOST_BEFORE_TOKENS`), and those of the batch to the rest. Raises DoesNotFit if nothing would be left of a message
+    of the batch.
     """
     about = {
         "characters": name_all(characters),

@@ -49,7 +49,7 @@ async def list_messages(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List messages in `seq` order; bounds are exclusive.
+    """List messages in `seq` order; `after_seq` and `before_seq` are exclusive.
 
     A page has at most 4 MiB of text, swipes included, but at least one message. So it can be shorter than `limit`.
     """

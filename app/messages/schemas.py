@@ -274,10 +274,10 @@ class MessagePut(MessageIn):
     """A message of the complete list. The chat may have it already; if not, it is added.
 
     If the chat has the message, an optional field that is left out keeps its value, and null clears it, if the field
-    may be null. The text has to be sent, as `content` or in `swipes`. Texts that the message does not have yet are
-    added as swipes, and swipes that are not sent are kept. In two cases, a new text is an edit instead. Without
-    `swipes`, it becomes the text of the selected swipe. With `swipes`, if the selected text is new, and the
-    text that is stored at the same index is missing from `swipes`, the selected text replaces the stored one.
+    may be null. The text has to be sent, as `content` or in `swipes`. If the message has this text already, that swipe
+    is selected. Without `swipes`, a new text is an edit of the selected swipe. With `swipes`, new texts are added, and
+    stored swipes that are not sent are kept. But if the selected text is new, and the text that is stored at the
+    index `selected_swipe` is missing from `swipes`, the selected text replaces the stored one (an edit).
     """
 
     swipes: Swipes = Field(

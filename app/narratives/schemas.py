@@ -30,7 +30,7 @@ class VersionOut(BaseModel):
     )
     first_seq: int | None = Field(description="The first message that it covers.")
     last_seq: int | None = Field(description="The last message that it covers, inclusive.")
-    stale: bool = Field(description="Whether its material has changed since the version was made.")
+    stale: bool = Field(description="Whether what it was made from has changed since.")
     in_prompt: bool = Field(description=IN_PROMPT)
     edited: bool = Field(description=EDITED)
     created_at: datetime | None = Field(description="When it was generated or written.")
@@ -59,7 +59,7 @@ class NarrativeIn(RequestModel):
         json_schema_extra={"examples": [{"text": "They met at the lighthouse and promised to come back in June."}]},
     )
 
-    text: NarrativeText = Field(description="The person's text; new material is folded into it.")
+    text: NarrativeText = Field(description="The person's text; new scenes are folded into it.")
 
 
 class RegenerateNarrative(RequestModel):

@@ -41,7 +41,8 @@ class DatabaseReport:
     Attributes:
         state: Whether the database can be used, and if not, why.
         workers: The number of running workers.
-        lateness_s: For how many seconds the oldest ripe work has waited for a worker.
+        lateness_s: For how many seconds the oldest ripe work (`kit/work_queue.py`) has waited for a worker, without the
+            work of tenants that have reached their token limits.
 
     """
 
@@ -73,7 +74,7 @@ class DatabaseChecks:
     async def report(self, database: Database, *, now: datetime, limits: TokenLimits) -> DatabaseReport:
         """Return the result of `check_database`, or of the check that is already running."""
         if self._running is None or self._running.done():
-            # Without the context variables of this request: otherwise the check would end if its client disconnects.
+            # Without the context variables of this request: with them, the check would end when the client disconnects.
             check = check_database(database, now=now, limits=limits)
             self._running = asyncio.create_task(check, context=Context())
         return await asyncio.shield(self._running)

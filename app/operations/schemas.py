@@ -83,8 +83,8 @@ class WorkOut(BaseModel):
     )
     layer: str = Field(description="The layer that processes the item.")
     status: Literal["due", "running", "failed"] = Field(
-        description="`due`: the item waits for its time or for a worker. `running`: a worker has claimed it. After "
-        "an attempt that ended because PostgreSQL was unavailable or the chat was locked, the status stays for up to 8 "
+        description="`due`: the item waits for its time or for a worker. `running`: a worker has claimed it. If the "
+        "attempt ended because PostgreSQL was unavailable or the chat was locked, the item stays `running` for up to 8 "
         "seconds; then any worker tries again. "
         "`failed`: all attempts have failed; the item is kept until it is retried."
     )

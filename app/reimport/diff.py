@@ -60,15 +60,16 @@ class Alignment:
     them. All messages from the index on are appended to the copy. Those that match a message have greater seqs than all
     kept messages, so the copy does not contain them and their ids are free.
 
-    `diverges_at` cannot be larger. The message at the index is either new, or a later wanted message matches a smaller
-    seq. A copy that kept the message would contain that later message before it, in the wrong order.
+    `diverges_at` cannot be larger. If the message at the index is new, no copy of the line contains it. Otherwise a
+    later wanted message matches a smaller seq: a copy that kept the message at the index would contain that later
+    message before it, in the wrong order.
 
     Attributes:
         matches: For each wanted message, the seq of the message that it matches, which may be a tombstone to restore;
             None if it is new.
         removed: The seqs, ascending, of the messages that are not deleted and match no wanted message.
         diverges_at: None if the line can be changed in place: the matched seqs ascend and the new messages come after
-            all of them. Otherwise the index of the first wanted message that cannot keep its seq.
+            all of them. Otherwise the index of the first wanted message that cannot keep its place.
 
     """
 
@@ -83,8 +84,8 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
     A wanted message with an id matches the message with that id, deleted or not, regardless of its text; it is new if
     the line does not have the id. A wanted message without an id matches a message that is not deleted, has the same
     role, name and content, and whose id no wanted message has. The common beginning and the common end of both lists
-    are matched first. Each message in between matches the next such message after the last match, or else the earliest
-    one left.
+    are matched first. Each message without an id in between matches the next equal message after the last match, or
+    else the earliest equal one that is left.
 
     Then messages without an id that are between the same two matched neighbours in both lists are paired, by role and
     in order; the beginning and the end of the lists count as neighbours. A pair is a match with an edited text.
@@ -220,7 +221,10 @@ def _pair_between(
 
 
 def _find_gaps(existing: Iterable[Existing], matched: set[int]) -> dict[tuple[float, float], list[Existing]]:
-    """Return the messages that are neither deleted nor matched, by the matched seqs around them, or 0 and infinity."""
+    """Return the messages that are neither deleted nor matched, by the matched seqs around them.
+
+    At the beginning of the line, the seq before them is 0; at its end, the seq after them is infinity.
+    """
     gaps: dict[tuple[float, float], list[Existing]] = {}
     last_seq: float = 0
     gap: list[Existing] = []

@@ -1,4 +1,4 @@
-"""The order of matched messages: which of them keep their seqs, and from which one on a new line is needed. Pure."""
+"""The order of matched messages: which of them keep their seqs, and which is the first that needs a new line. Pure."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence

@@ -60,7 +60,8 @@ class Plan:
     Attributes:
         matches: The wanted messages, in order.
         removed: The rows that are not deleted and match no wanted message.
-        diverges_at: The index of the first wanted message that cannot keep its seq; None if all can.
+        diverges_at: The index of the first wanted message that cannot keep its place (`Alignment`); None if the line
+            can be changed in place.
 
     """
 

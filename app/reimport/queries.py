@@ -141,8 +141,8 @@ async def rewrite(db_session: DbSession, head: Head, messages: Sequence[NewMessa
 async def bring_along(db_session: DbSession, head: Head, from_line_id: UUID, moved: Sequence[tuple[int, int]]) -> None:
     """Copy marks, swipes, revisions and source lines (`SourceLine`) of moved messages from another line.
 
-    Marks are the columns of a message that an append does not set, such as `excluded`, `pinned` and `hidden_by`.
-    `moved` has the (seq there, seq here) of each message.
+    Marks are the columns that `_COPY_MARKS` copies, such as `excluded`, `pinned` and `hidden_by`. `insert_messages`
+    leaves most of them at their defaults. `moved` has two seqs for each message: on the other line, and on this one.
     """
     seqs = list(zip(*moved, strict=True))
     for statement in (_COPY_MARKS, _COPY_SWIPES, _COPY_REVISIONS, _COPY_SOURCES) if moved else ():

@@ -95,7 +95,7 @@ async def put_messages(
 async def _build_on_new_line(db_session: DbSession, former: Head, line_id: UUID, plan: Plan, now: datetime) -> None:
     """Build the wanted list on the new line, on which only the first messages keep their seqs."""
     head = await truncate_copy(db_session, former.line, (former.chat_key, line_id), plan.kept_seq, now=now)
-    await db_session.run_deferred()  # drops what was derived from the cut-off end before other changes are counted
+    await db_session.run_deferred()  # drops what was derived from the removed end, before the other changes are made
     await _change(db_session, head, plan.kept, [row for row in plan.removed if row["seq"] <= plan.kept_seq], now)
     fresh = await _move(db_session, head, plan.moved, former.line_id, now)
     note_texts(db_session, head, plan.new_texts, now)

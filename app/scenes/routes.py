@@ -134,7 +134,7 @@ async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session
     """Make another version of the running recap current.
 
     The scenes that this version does not cover are folded into it, beginning at once. But if newer, valid versions
-    already contain all of these scenes, the folds wait until the next scene is closed and has its recap.
+    already contain all of these scenes, the folds wait, at most until the next scene is closed and has its recap.
     """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()

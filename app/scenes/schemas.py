@@ -38,8 +38,8 @@ class SceneOut(BaseModel):
         description="`empty`: there is nothing to summarise. `failed`: all attempts failed; `regenerate` tries again."
     )
     closed_by: Literal["person", "model", "time", "cut"] | None = Field(
-        description="Who set the break: `time` is a pause, if no model is configured or its answers could not be used; "
-        "`cut` is a forced cut of the history."
+        description="What set the break. `time`: a pause, because no model is configured or its answers could not be "
+        "used. `cut`: a forced cut of the history."
     )
     reason: str | None = Field(description="Why it ends there, if a reason was given.")
     in_prompt: bool = Field(
@@ -103,7 +103,7 @@ class RegeneratingScene(SceneOut):
 class ScheduledOut(BaseModel):
     """Work that was scheduled."""
 
-    layer: str = Field(description="The kind of memory.")
+    layer: str = Field(description="The layer that does the work.")
     work_id: UUID = Field(description=WORK_ID)
     run_after: datetime = Field(description="The earliest time at which a worker starts it.")
 

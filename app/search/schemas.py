@@ -31,8 +31,8 @@ class SearchIn(RequestModel):
     after: UtcDatetime | None = Field(
         None,
         description="Only messages that were sent after this time, and texts whose newest message was sent after it. "
-        "This leaves out all facts, texts that belong to no message of the chat, such as memories that a person wrote, "
-        "and texts whose newest message is deleted.",
+        "This leaves out all facts, memories that a person wrote and other texts that belong to no message of the "
+        "chat, and texts whose newest message is deleted.",
     )
     before: UtcDatetime | None = Field(
         None,
@@ -85,8 +85,8 @@ class HitOut(BaseModel):
     score: float = Field(description="The sum of `parts`.")
     parts: Parts = Field(description="What the score is made of.")
     sources: Sequence[str] = Field(
-        description="The messages it comes from (`message:<id>`), oldest first; of a memory, the first and the last "
-        "one; of a fact, all that taught it; of any other text, at most the newest 50 of them. Empty "
+        description="The messages it comes from (`message:<id>`), oldest first: for a memory, the first and the last "
+        "of them; for a fact, all of them; for any other text, the newest of them, at most 50. Empty "
         "if it comes from no message of the chat, like a memo or a diary entry that a person wrote."
     )
     first_seq: int | None = Field(

@@ -36,8 +36,8 @@ async def list_sessions(
 async def end_session(ref: WritingChat, db_session: Db, clock: Now) -> Response:
     """End the open session and begin a new one (201).
 
-    The history is cut to `history.keep_messages`, once memories cover the older messages. If the open session has no
-    messages, it stays open and is returned (200).
+    The history is then cut, once memories cover what the cut removes; at least `history.keep_messages` messages stay.
+    If the open session has no messages, it stays open and is returned (200).
     """
     is_new, listed = await book.end_session(db_session, ref, now=clock())
     return OrjsonResponse(session_out(listed), status_code=201 if is_new else 200)

@@ -95,7 +95,7 @@ async def choose_version(db_session: DbSession, ref: ChatRef, version: int, *, n
 async def regenerate_summary(
     db_session: DbSession, ref: ChatRef, *, instruction: str | None, replace_edited: bool, now: datetime
 ) -> UUID:
-    """Schedule the newest fold again, or the first one, without delay; return the work item's id.
+    """Schedule the newest fold again, or the first one if there is none, without delay; return the work item's id.
 
     With `replace_edited`, a text that a person wrote is replaced, too; otherwise a kept text stays.
 

@@ -62,7 +62,7 @@ class _Onto:
 
     Attributes:
         chain: Its newest valid version is the base.
-        until_seq: This fold, and if the range is long those after it, must reach this seq; 0 if there is none.
+        until_seq: The seq that this fold must reach, or, if the range is long, the folds after it; 0 if there is none.
         replaced: The versions that the fold replaces, because a person wants the newest of them made again.
 
     """

@@ -129,12 +129,12 @@ def _document_call(tools: list[Tool]) -> Any:
         A call that is sent again within ten minutes changes nothing, unless a message was appended or the newest one
         was changed in between.
 
-        What the tool writes belongs to one reply. Contexts contain it only while that reply is on the line with the
-        same text. The newest message decides which reply this is:
+        What the tool writes belongs to one reply: an assistant message that is not a thought and calls no tools.
+        Contexts contain it only while that reply is on the line with the same text. The newest message decides which
+        reply this is:
 
         - A reply, of any character: it belongs to this reply.
-        - A message that calls tools: it belongs to the reply that ends this chain of calls.
-        - Any other message: it belongs to the character's next reply.
+        - Any other message, even one that calls tools: it belongs to the character's next reply.
         - There are no messages: it belongs to no reply, and contexts contain it at once.
 
         Until the reply is appended, the call is open. An open call is dropped if a message of the user is appended

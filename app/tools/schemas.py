@@ -64,9 +64,9 @@ class CallOut(BaseModel):
     tool: str = Field(description="The tool's name, as the model gave it.")
     character: str | None = Field(description="The character that called it; null if it has no name or is unknown.")
     arguments: Any = Field(
-        description="The arguments of the call. Null if they were too long or not JSON, if the call was made to "
-        "a release that did not record arguments, and on a line that has only a copy of what the call wrote. A token "
-        "that is limited to the chat also gets null for calls that were made with a key or token that is not."
+        description="The arguments of the call. Null if they were not stored (too long, not JSON, or sent to an old "
+        "release), and on a line that has only a copy of what the call wrote. A token that is limited to the chat also "
+        "gets null for calls that were made without this limit."
     )
     outcome: Literal["wrote", "read", "refused"] = Field(
         description="`wrote` if it wrote something, `read` if it only read, `refused` if it was refused and wrote "

@@ -95,7 +95,9 @@ class _Sources:
         """Yield the kept lines before the message at `seq`; all that are left if `seq` is None."""
         while (row := await self._peek()) is not None and (seq is None or row["seq"] < seq):
             self._page.popleft()
-            if row["number"]:  # rows with the number 0 belong to messages that were deleted
+            # A row with the number 0 is the source of a message. `take` returns it if the message still exists, so here
+            # the message was deleted.
+            if row["number"]:
                 yield orjson.loads(row["source"])
 
     async def take(self, seq: int) -> Source:

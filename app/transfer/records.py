@@ -1,11 +1,10 @@
 """One line of a file of messages, in the form that all formats share.
 
 A line of a file can have fields that the service does not know, or would write in another way. These fields are the
-*source* of the line. It has one object for each format, because a file can also contain, below the field `OTHERS`, what
-an earlier import from another format had. The source is stored beside the message. An export writes the fields
-of its own format where the imported line had them, and the sources of other formats below the field `OTHERS`. A line
-that is no message, such as a note of a frontend, is *kept*: all of it is stored as a source, with its position between
-the messages.
+*source* of the line. A source has one object for each format, because a chat can be imported from one format, exported
+in another, and imported again. The source is stored beside the message. An export writes the fields of its own format
+where the imported line had them, and the sources of other formats below the field `OTHERS`. A line that is no message,
+such as a note of a frontend, is *kept*: all of it is stored as a source, with its position between the messages.
 """
 
 from collections.abc import Callable, Mapping

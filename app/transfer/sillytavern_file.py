@@ -240,7 +240,7 @@ def _as_object(value: Any) -> Json:
 
 
 def _are_speakers(chat: ChatRecord) -> bool:
-    """Return whether the characters are those that a reader of the messages would assume."""
+    """Return whether an import would make the same characters from the speakers of the messages."""
     characters = chat.fields.get("characters", [])
     plain = all(one.keys() <= {"id", "name"} for one in characters)
     return plain and [one["name"] for one in characters] == chat.speakers

@@ -64,7 +64,7 @@ def check_target(folder: Path) -> None:
 
 
 def write_folder(file: IO[bytes], folder: Path) -> None:
-    """Write the files of a vault, an open zip, into a folder, and delete the pages that only its former vault has.
+    """Write the files of a vault (an open zip) into a folder; delete the pages that only the folder's former vault has.
 
     Other files stay. All files are first written into a temporary folder and then moved to their places. `state.json`
     is removed before the first move and moved last, so an incomplete folder is no vault. Raises InvalidVault, OSError.

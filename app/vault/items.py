@@ -1,8 +1,8 @@
-"""The items on the pages of a vault, and how those of two pages are compared. Pure.
+"""The items on the pages of a vault, and how they are compared with those of the export and of the chat. Pure.
 
-`compare` finds what a person changed since the export, given the items then (`marks.json`) and now. `judge`
-compares a change with the item in the chat: if the same part was also changed in the chat since the export, the version
-of the chat stays.
+`compare` finds what a person changed on the pages since the export, from the hashes of the exported items
+(`marks.json`). `judge` compares such a change with the item in the chat: if the same part was also changed in the chat
+since the export, the version of the chat stays.
 """
 
 import hashlib
@@ -123,7 +123,7 @@ def judge(change: Change, item: Item | None) -> Verdict:
         return Verdict(reason="the chat does not have it any more")
     differing = set[int]()
     for number, (was, wanted, has) in enumerate(
-        zip(change.base, change.item.digests, item.digests, strict=True)  # one kind has a fixed number of parts
+        zip(change.base, change.item.digests, item.digests, strict=True)  # items of a kind have equally many parts
     ):
         if wanted in (was, has):
             continue

@@ -60,7 +60,7 @@ async def get_revision(db_session: DbSession, line: tuple[UUID, UUID]) -> int:
 
 
 async def count_most_keys(db_session: DbSession, owner_key: UUID) -> int:
-    """Count the keys that a user or a tenant has of each kind and character, and return the largest count.
+    """Count the keys that a user or a tenant has or had of each kind and character, and return the largest count.
 
     Memories are not counted, because their number is not limited.
     """

@@ -48,7 +48,7 @@ _SCOPE_KEY = "CASE e ->> 'scope' WHEN 'user' THEN $3::uuid WHEN 'tenant' THEN $4
 _REPLACED = f"""EXISTS (SELECT FROM statements s JOIN statements n USING (owner_key, line_id, kind, character, key)
                 WHERE s.owner_key = t.{{0}} AND s.line_id = '{NO_LINE}' AND s.statement_id = t.statement_id
                     AND s.kind <> 'block' AND n.is_set AND n.learnt_at >= s.learnt_at)"""
-"""Whether a person has since replaced or deleted a statement of a user or tenant: an import must not restore it."""
+"""Whether a person has since replaced or deleted a user's or tenant's fact or memory: an import must not restore it."""
 
 _OF_ROW = 'FROM jsonb_array_elements($2::jsonb) AS e CROSS JOIN LATERAL jsonb_populate_record(NULL::"{}", e) AS r'
 

@@ -124,7 +124,7 @@ def word_memo(text: str) -> str:
 def word_memory(category: str | None, content: str, tags: Sequence[str], *, archived: bool = False) -> str:
     """Return the text of the element of a memory: ``[category] content `tag1 tag2` ``.
 
-    If a tag contains a space, or another character that would end it, commas separate them. A memory in the archive
+    If a tag contains a space, or another character that would end it, commas separate the tags. A memory in the archive
     ends with `*archived*`.
     """
     text = _BRACKET.sub(r"\\", tidy(content))

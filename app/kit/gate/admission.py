@@ -14,7 +14,7 @@ waits here, in memory: for its turn in the chat, then for a connection.
   these limits.
 - Requests of the service itself have no tenant. Only the number of connections limits how many they hold.
 
-The number of waiting requests is limited per chat, per tenant and in total; see `WaitLimits`.
+The number of waiting requests is limited per chat, per tenant and in total; see `WaitLimits` and `MAX_WAITING`.
 """
 
 from collections import OrderedDict

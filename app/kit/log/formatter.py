@@ -28,7 +28,7 @@ _WORDS = re.compile(r"[\w .]*")
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as a line of JSON: time, level, logger, message, the fields of the task, and the error."""
+    """Formats a record as a line of JSON: time, level, logger, message, error, fields of the task and the record."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
