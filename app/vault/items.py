@@ -161,8 +161,8 @@ def _match(exported: Exported, base: Mapping[str, Digests], items: Sequence[Item
 def _pair(marks: Sequence[str], items: Sequence[tuple[int, Item]], found: Mapping[int, str]) -> dict[int, str]:
     """Return the marks of the missing items of a place, by the numbers of the items without a mark that replace them.
 
-    Items are paired in order, if they are between the same two neighbours. A neighbour is an item that both the export
-    and the page have at this place.
+    Items of the same kind are paired in order, if they are between the same two neighbours. A neighbour is an item that
+    both the export and the page have at this place.
     """
     neighbours = {found[number] for number, _ in items if number in found} & set(marks)
     known = set(found.values())
@@ -174,10 +174,16 @@ def _pair(marks: Sequence[str], items: Sequence[tuple[int, Item]], found: Mappin
         for number, item in items
         if number in found or item.mark is None
     )
+    kinds = {number: item.kind for number, item in items if number not in found}
     return {
         number: mark
         for gap, numbers in now.items()
-        for number, mark in zip((n for n in numbers if n not in found), former.get(gap, ()), strict=False)
+        for kind in sorted(set(kinds.values()))
+        for number, mark in zip(
+            (n for n in numbers if kinds.get(n) == kind),
+            (mark for mark in former.get(gap, ()) if _kind_of(mark) == kind),
+            strict=False,
+        )
     }
 
 

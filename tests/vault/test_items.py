@@ -51,6 +51,13 @@ def test_an_item_without_a_mark_keeps_its_id_in_another_place() -> None:
     assert compare(_exported("a"), [_item("a", place="other.md")]) == []
 
 
+def test_an_item_without_a_mark_never_gets_that_of_another_kind() -> None:
+    fact, block, note = Item("fact", PAGE, 1, "fact-1", "brother", ("Tomas.",)), "Sails at dawn.", "Fears storms."
+    exported = {PAGE: {"fact-1": fact.digests, "fact-2": _item("x").digests, "block-1": _item(block).digests}}
+    now = [fact, Item("block", PAGE, 2, None, "user", (note,))]
+    assert [(one.action, one.mark) for one in compare(exported, now)] == [("edit", "block-1"), ("remove", "fact-2")]
+
+
 def test_an_added_item_follows_another_unless_it_is_last() -> None:
     items = [_item("a", "memo-a"), _item("x"), _item("y"), _item("b", "memo-b"), _item("z")]
     assert [one.after for one in compare(_exported("a", "b"), items)] == ["memo-a", "memo-a", None]
