@@ -16,7 +16,7 @@ from app.chats.chat_lock import ChatRef, lock_head, lock_or_create
 from app.chats.errors import ChatTaken
 from app.chats.head import Head
 from app.chats.renaming import rename
-from app.chats.schemas import ChatPut
+from app.chats.schemas import Character, ChatPut
 from app.chats.service import put_chat
 from app.kit.db import Database, DbSession
 from app.kit.wire import STORED
@@ -65,9 +65,7 @@ async def _create(db_session: DbSession, ref: ChatRef, outline: _Outline, now: d
     characters = outline.chat.characters or []
     names = [one.name for one in characters]
     for one in characters:  # created under its first name and then renamed, which stores the former names
-        one.name = one.aliases[0] if one.aliases else one.name
-    if len({one.name for one in characters}) < len(characters):
-        raise InvalidFile("line 1: characters: must not have a name that is a former name of another character")
+        one.name = _first_name(one)
     await put_chat(db_session, ref, outline.chat, now=now)
     await db_session.run_deferred()
     for one, name in zip(characters, names, strict=True):
@@ -121,7 +119,7 @@ def taken(ref: ChatRef) -> ChatTaken:
 
 def _examine(file: BinaryIO, form: LineFormat) -> _Outline:
     """Check every line of a file, and return what it says of the chat. Raises TranscriptError."""
-    header = _read_header(file, form)
+    header, number = _read_header(file, form)
     chat = dict(header.chat)
     speakers: dict[str, None] = {}
     for entry in _read_entries(file, form):
@@ -130,13 +128,23 @@ def _examine(file: BinaryIO, form: LineFormat) -> _Outline:
             speakers.setdefault(name)
     if "characters" not in chat and speakers:
         chat["characters"] = [{"name": name} for name in speakers]
-    return _Outline(check_fields(1, lambda: ChatPut.model_validate(chat, context=STORED)), header.source)
+    checked = check_fields(number, lambda: ChatPut.model_validate(chat, context=STORED))
+    characters = checked.characters or []
+    if len({_first_name(one) for one in characters}) < len(characters):
+        problem = "characters: must not have a name that is a former name of another character"
+        raise TranscriptError(number, problem)
+    return _Outline(checked, header.source)
 
 
-def _read_header(file: BinaryIO, form: LineFormat) -> FileHeader:
+def _read_header(file: BinaryIO, form: LineFormat) -> tuple[FileHeader, int]:
+    """Return the header of a file, also for a file without one, and the number of the first line that is not blank."""
     first = next(read_file(file), None)
     header = form.read_header(first) if first else None
-    return header or FileHeader({}, form.read_missing_header())
+    return header or FileHeader({}, form.read_missing_header()), first.number if first else 1
+
+
+def _first_name(character: Character) -> str:
+    return character.aliases[0] if character.aliases else character.name
 
 
 def _read_entries(file: BinaryIO, form: LineFormat) -> Iterator[Entry]:

@@ -74,8 +74,13 @@ async def count_rows(connection: Connection, tenant: str, chat_id: str = "c") ->
         (b'{"chat": []}', "line 1: chat: must be a JSON object"),
         (b'{"chat": {"time_zone": "Mars"}}', "line 1: time_zone: "),
         (b'{"chat": {"settings": {"preset": "none"}}}', "line 1: settings.preset: "),
+        (b'\n\n{"chat": {"time_zone": "Mars"}}', "line 3: time_zone: "),
+        (
+            b'\n{"chat": {"characters": [{"name": "Kai"}, {"name": "Ava", "aliases": ["Kai"]}]}}',
+            "line 2: characters: must not have a name that is a former name of another character",
+        ),
     ],
-    ids=range(20),
+    ids=range(22),
 )
 async def test_a_broken_file_is_refused_and_leaves_nothing(
     api: httpx.AsyncClient, connection: Connection, tenant: str, file: bytes, detail: str
