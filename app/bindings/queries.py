@@ -46,7 +46,7 @@ _KNOWN = """
     WHERE chat_key = $1 AND line_id = $2 AND at_seq = $3 AND tool = $4 AND character = $5 AND identity = $6
         AND asked_id IS NOT DISTINCT FROM $7 AND asked_hash IS NOT DISTINCT FROM $8
         AND message_id IS NOT DISTINCT FROM $9 AND text_hash IS NOT DISTINCT FROM $10 AND next_swipe = $11
-        AND created_at >= $12 AND (matches OR is_open)
+        AND created_at >= $12 AND (matches OR is_open OR $13)
     ORDER BY created_at DESC LIMIT 1"""
 
 # The message `m` is the one that the call followed; for a call that awaits a swipe, the one whose swipe it awaits.
@@ -163,11 +163,13 @@ async def find_known(
     call: tuple[str, str, bytes],
     *,
     since: datetime,
+    in_sight: bool,
 ) -> UUID | None:
     """Return the id of the binding that an equal call made at or after `since`, or None.
 
     `asked` is the newest message, and `call` is (tool, character, identity). A binding whose reply was deleted, was
-    hidden by a person or has another text is not returned: the same call is then a new one.
+    hidden by a person or has another text is not returned: the same call is then a new one. If the call itself names a
+    reply that a person hid (not `in_sight`), the binding of an equal call has never matched, and is returned.
     """
     found: UUID | None = await db_session.raw.fetchval(
         _KNOWN,
@@ -180,6 +182,7 @@ async def find_known(
         placement.text_hash,
         placement.next_swipe,
         since,
+        not in_sight,
     )
     return found
 

@@ -133,8 +133,9 @@ async def _locate(db_session: DbSession, head: Head, call: Call, *, now: datetim
     placement = place(asked, named.message if named else None, call.target)
     same = (call.tool, call.character, call.identity)
     since = now - timedelta(seconds=RETRY_WINDOW_S)
-    known = await queries.find_known(db_session, head.line, placement, asked, same, since=since)
-    matches = not placement.is_open and (named is None or named.in_sight)
+    in_sight = placement.is_open or named is None or named.in_sight
+    known = await queries.find_known(db_session, head.line, placement, asked, same, since=since, in_sight=in_sight)
+    matches = not placement.is_open and in_sight
     return _Located(asked, named, placement, matches, known)
 
 

@@ -12,7 +12,7 @@ from app.kit.db import Database
 from app.registry import LAYERS
 from tests.conftest import NOON, client_of
 from tests.diary.diaries import KAI, MEMORY, MIRA, change, contents, discard, entries, keep_diary, save
-from tests.talk import Json, append, cut_off, ok, put, said, soft_delete, talk
+from tests.talk import Json, append, cut_off, hide, ok, put, said, soft_delete, talk
 
 URL = "/v1/chats/c/tools/save_memory"
 
@@ -114,6 +114,16 @@ async def test_a_retry_is_one_also_after_the_words_were_edited(api: httpx.AsyncC
     assert await contents(api) == ["Mira asked for nothing."]
     await save(api, "Mira asked for nothing.")  # was never said by the character itself
     assert len(await entries(api)) == 2
+
+
+async def test_a_retry_is_one_also_if_its_reply_is_hidden(api: httpx.AsyncClient) -> None:
+    await keep_diary(api)
+    await append(api, talk(1, 2))
+    await hide(api, (2, 2))
+    await save(api, message_id="m2")
+    await save(api, message_id="m2")
+    await hide(api, (2, 2), hidden=False)
+    assert len(await entries(api)) == 1
 
 
 @pytest.mark.parametrize(
