@@ -1,6 +1,7 @@
 """Whatever is sent, there is an answer to it, and none is a 500: neither to it nor to a later question."""
 
 import asyncio
+import os
 from base64 import urlsafe_b64encode
 from typing import Any
 from urllib.parse import quote
@@ -34,8 +35,9 @@ WITH_BODY = [
 QUESTIONS = ["", "/messages", "/context?max_tokens=10000000", "/inclusion", "/memos", "/lines", "/checkpoints"]
 QUESTIONS += ["/summary", "/diary", "/scenes", "/recap", "/recap/versions", "/facts", "/blocks", "/memories"]
 
+EXAMPLES = 120 if "TESTS_EXAMPLES" in os.environ else 16
 fuzzed = settings(
-    max_examples=40,
+    max_examples=EXAMPLES,
     database=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],

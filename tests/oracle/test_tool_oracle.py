@@ -11,7 +11,7 @@ from tests.oracle.service import Service
 from tests.oracle.tool_machine import ToolMachine
 from tests.scripted_model import ScriptedModel
 
-EXAMPLES = 64
+EXAMPLES = 32
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
