@@ -53,6 +53,10 @@ SINGLE = [path for _, path in TAGGED if "{" in path]
 READS = [(method, path, options) for method, path in WHOLE for options in OPTIONS.get((method, path), [{}])]
 
 
+def test_only_operations_with_a_tag_have_options() -> None:
+    assert set(OPTIONS) <= set(WHOLE)
+
+
 class Reader:
     """A client that reads everything after each change, and remembers what it had for each tag."""
 
