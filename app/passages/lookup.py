@@ -3,7 +3,7 @@
 import hashlib
 
 from app.kit.owners import CHAT_WIDE
-from app.kit.planner import NOT_BY_INDEX, ONE_LOOKUP_EACH, WITH_HASH_TABLE
+from app.kit.planner import NOT_BY_INDEX, ONE_LOOKUP_EACH
 from app.passages.keys import HASH, SHARE
 from app.passages.progress import NAME
 
@@ -28,6 +28,9 @@ fewer than ENOUGH, it is repeated as a deep one.
 """
 
 ENOUGH = 100
+
+COMPARED = "0::float8"
+"""The likelihood of an indexed message that is compared with the patterns, too, because it has a name of the query."""
 
 # The cursor of `progress.py`. A fork's cursor is ignored while it has the key of the chat that it was copied from.
 _PROGRESS = f"""
@@ -69,16 +72,17 @@ _IN_INDEX = f"""
     WHERE {{which}}"""  # noqa: S608
 
 # Frequent words that are written as names were no keys in former releases, so the newest indexed messages are compared
-# with them, if the query has any, except those that `in_index` has. If the query has none, `(SELECT …) IS NOT NULL` is
-# false, and PostgreSQL skips this part.
+# with them, if the query has any. If the query has none, `(SELECT …) IS NOT NULL` is false, and PostgreSQL skips this
+# part. For a message with such a name, `in_index` may only know the rarity of its other words, so its likelihood is
+# that of the patterns: `_FOUND_BY_INDEX` leaves it out.
+_HAS_NAME = "(SELECT {names}) IS NOT NULL AND seq > c.head_seq - {most_named} AND content ~ (SELECT {names})"
+
 _NAMED = f"""
-        SELECT m.*, NULL::float8 FROM (
+        SELECT m.*, {COMPARED} FROM (
             SELECT * FROM messages
             WHERE chat_key = c.chat_key AND line_id = c.line_id AND (SELECT {{names}}) IS NOT NULL
                 AND seq > c.head_seq - {{most_named}} AND seq <= i.seq AND seq <> ALL (i.changed) AND {{where}}
                 AND content ~ (SELECT {{names}})
-                AND NOT (((chat_key, message_id, digest) IN (SELECT chat_key, message_id, digest FROM in_index))
-                    {WITH_HASH_TABLE})
             ORDER BY seq DESC LIMIT {{most_named}}) AS m"""  # noqa: S608
 
 # A folded key never begins with a capital of ASCII.
@@ -90,7 +94,7 @@ _FOUND_BY_INDEX = f"""
             WHERE chat_key = c.chat_key AND message_id = p.message_id AND line_id = c.line_id AND {{where}}
             {ONE_LOOKUP_EACH}) AS m
         WHERE p.chat_key = c.chat_key AND m.digest = p.digest AND m.seq <= i.seq
-            AND m.seq <> ALL (i.changed)"""  # noqa: S608
+            AND m.seq <> ALL (i.changed) AND NOT ({_HAS_NAME})"""  # noqa: S608
 
 
 def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_IN_INDEX) -> str:
@@ -115,8 +119,9 @@ def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_I
 def write_messages(where: str, most: int, keys: str, most_named: int) -> str:
     """Return a query on the line's row `c` for the messages that `in_index` has found, and those it may have missed.
 
-    Its columns are those of `messages`, and `likelihood`, NULL for a message that `in_index` may have missed. Such a
-    message is not in the index, has changed since it was put there, or has a frequent word as a name (`_NAMED`).
+    Its columns are those of `messages`, and `likelihood`: NULL for a message that is not in the index, or has changed
+    since it was put there, and COMPARED for an indexed message with a frequent word as a name (`_NAMED`). Each message
+    is in one row.
 
     Args:
         where: A condition on the columns of `messages`.
@@ -124,7 +129,7 @@ def write_messages(where: str, most: int, keys: str, most_named: int) -> str:
             read. Messages that have changed since they were put into the index are always read.
         keys: The parameter with the keys.
         most_named: How many seqs at the end of the line are considered if a key is that of a name (`names.py`): the
-            messages there that are in the index, but not found by it, are compared with the name.
+            messages there that are in the index are compared with the name.
 
     """
     parts = (_NOT_IN_INDEX, _CHANGED, _FOUND_BY_INDEX, _NAMED)

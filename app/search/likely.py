@@ -5,6 +5,7 @@ from typing import NamedTuple
 from app.kit.planner import WITH_HASH_TABLE
 from app.layers.documents import COLUMNS
 from app.passages.lookup import (
+    COMPARED,
     ENOUGH,
     MOST_NEAREST,
     NEAREST_COLUMNS,
@@ -42,7 +43,7 @@ _LIKELY = """
         SELECT number FROM (
             SELECT m.number, m.last_seq, sum(ln(1 + total.texts::float8 / m.found)) AS likelihood
             FROM matches m CROSS JOIN total GROUP BY m.number, m.last_seq
-            UNION ALL SELECT number, last_seq, likelihood FROM texts WHERE likelihood IS NOT NULL
+            UNION ALL SELECT number, last_seq, likelihood FROM texts WHERE likelihood > {compared}
         ) AS found ORDER BY likelihood DESC, last_seq DESC, number DESC LIMIT {most}
     )
     SELECT {columns}, role, name, {similarity}, total.texts, total.is_cut{more}
@@ -132,6 +133,7 @@ def write_likely(
         texts=texts,
         in_index=write_in_index(which, f"${places.keys}", deep, most_in_index),
         deep=deep,
+        compared=COMPARED,
         enough=ENOUGH,
         most_in_index=most_in_index,
         or_few_near=_OR_FEW_NEAR if given else "",

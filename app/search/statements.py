@@ -9,6 +9,7 @@ from app.layers.documents import COLUMNS, Document, write_documents
 from app.layers.layer import Layer
 from app.messages.rules import IS_HIDDEN_BY_SCENES, IS_IN_SIGHT, IS_NOT_DELETED, IS_OF_STORY, qualify
 from app.passages.lookup import (
+    COMPARED,
     MOST_IN_INDEX,
     write_messages,
     write_near_messages,
@@ -57,12 +58,13 @@ _MESSAGES = """
         m.importance::float8, m.role, m.name, m.digest, m.likelihood, {similarity}
     FROM ({messages}) AS m"""
 
-# The patterns of the query are compared with the texts of layers, and with messages outside the index, but not with
-# rows that come from the index or from the vectors. A message outside the index that was found by its vector has two
-# rows: the one that does not come from the vectors is compared. Letters outside ASCII are folded as `words.fold` folds
-# the query, as far as SQL can.
+# The patterns of the query are compared with the texts of layers, with messages outside the index, and with those that
+# have a name of the query (COMPARED), but not with other rows that come from the index or from the vectors. A message
+# outside the index that was found by its vector has two rows: the one that does not come from the vectors is compared.
+# Letters outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
 _LOWERED = """' ' || CASE
-        WHEN {text}.role IS NULL OR ({text}.likelihood IS NULL AND {text}.similarity IS NULL) THEN CASE
+        WHEN {text}.role IS NULL OR {text}.likelihood = {compared}
+            OR ({text}.likelihood IS NULL AND {text}.similarity IS NULL) THEN CASE
             WHEN octet_length({text}.text) = length({text}.text) THEN lower({text}.text)
             ELSE replace(replace(lower(normalize({text}.text, NFKC)), 'ß', 'ss'), 'ς', 'σ')
         END END"""
@@ -177,7 +179,7 @@ def _write_recall(documents: str, *, with_vectors: bool) -> str:
     texts = _TEXTS.format(
         texts=f"{of_layers} UNION ALL {messages}",
         columns=COLUMNS,
-        lowered=_LOWERED.format(text="d"),
+        lowered=_LOWERED.format(text="d", compared=COMPARED),
         is_listed=IS_LISTED.format(text="d"),
     )
     which = "c.chat_key = $1 AND c.line_id = $2"
@@ -198,7 +200,7 @@ def _write_everywhere(
         documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
         messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, most_named, places),
         places=_PLACES,
-        lowered=_LOWERED.format(text="f"),
+        lowered=_LOWERED.format(text="f", compared=COMPARED),
         columns=COLUMNS,
         which=which,
         is_not_deleted=qualify(IS_NOT_DELETED, "m"),

@@ -9,11 +9,12 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
-from app.passages.keys import list_wanted
+from app.passages.keys import hash_keys, list_wanted
 from app.passages.lookup import MOST_WITH_KEY
 from app.passages.words import list_patterns
 from app.search.queries import Wanted, look_up_in_chat
 from app.search.service import statements_in_use
+from app.search.statements import MAX_LOOKED_UP
 from tests.background import locked_chat, running, settle
 from tests.facts.asking import KAI, USER, begin
 from tests.search.finding import message
@@ -54,6 +55,14 @@ async def clear_keys(database: Database) -> None:
         await connection.execute("UPDATE passages SET keys = '{}'")
 
 
+async def remove_key(database: Database, tenant: str, key: str) -> None:
+    """Leave the rows of the index of the chat `c` without a key, as those of a former release."""
+    owner = chat_key(tenant, "c")
+    async with database.raw() as connection:
+        query = "UPDATE passages SET keys = array_remove(keys, $2) WHERE chat_key = $1"
+        await connection.execute(query, owner, hash_keys(owner, [key])[0])
+
+
 async def count_rows(database: Database, tenant: str, chat: str = "c") -> int:
     async with database.raw() as connection:
         query = "SELECT count(*) FROM passages WHERE chat_key = $1"
@@ -91,6 +100,20 @@ async def test_a_name_is_found_in_the_index_of_former_releases(
     assert await find(api, "And Will?") == {"m5"}
     await edit(api, "m5", content="A green lantern for Bill.")
     assert await find(api, "And Will?") == set()
+
+
+async def test_a_name_of_a_former_index_counts_in_the_choice(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await begin(api, memos={"enabled": False})
+    messages = [message(n, f"A lantern, day {n}.") for n in range(1, MAX_LOOKED_UP + 149)]
+    messages[4]["content"] = "A lantern for Will."
+    await append(api, messages)
+    await settle(dispatcher, clock)
+    for removed in ("", "Will"):
+        await remove_key(database, tenant, removed)
+        hits = ok(await api.post(f"{CHAT}/memories/search", json={"query": "The lantern and Will"}), 200)["hits"]
+        assert hits[0]["id"] == "m5", f"without {removed!r}"
 
 
 @pytest.mark.parametrize(("under", "most"), [(f"{CHAT}/memories/search", 1_000), (f"{USER}/memories/search", 150)])
