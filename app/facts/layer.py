@@ -2,7 +2,7 @@
 
 from app.bindings.models import Binding
 from app.facts.book import NAME
-from app.facts.queries import DOCUMENTS, NEWEST_OF_CURRENT, NEWEST_OF_LINE
+from app.facts.queries import DOCUMENTS, NEWEST_OF_CURRENT, NEWEST_OF_LINE, SCOPE_DOCUMENTS
 from app.facts.routes import routers
 from app.facts.segment import SEGMENT, contribute
 from app.facts.settings import FactSettings
@@ -32,5 +32,6 @@ LAYER = Layer(
     list_coverage=list_facts_learnt,
     documents=DOCUMENTS,
     document_kinds=("fact",),
+    scope_documents=SCOPE_DOCUMENTS,
     export_state=export_state,
 )

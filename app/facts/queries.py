@@ -1,7 +1,14 @@
 """SQL that selects facts for contexts, and as documents (texts that a search finds)."""
 
 from app.kit.owners import NO_LINE
-from app.knowledge.liveness import CHAT_ITSELF, OWNERS_OF_CHAT, TENANT_KEY, write_is_live, write_newest
+from app.knowledge.liveness import (
+    CHAT_ITSELF,
+    OWNERS_OF_CHAT,
+    SCOPE_GIVEN,
+    TENANT_KEY,
+    write_is_live,
+    write_newest,
+)
 
 
 def _write_rows(newest: str) -> str:
@@ -45,3 +52,10 @@ DOCUMENTS = f"""
         WHERE n.character IS NULL OR n.character = coalesce(q.character, {_SOLE_CHARACTER})
         ORDER BY n.key, n.rank, n.learnt_us DESC, n.statement_id DESC) AS f
     WHERE f.content IS NOT NULL"""  # noqa: S608
+
+_ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::int")
+
+SCOPE_DOCUMENTS = f"""
+    SELECT 'fact:' || f.statement_id, f.key || ': ' || f.content, NULL::text, NULL::float8, 'fact', f.key,
+        f.statement_id, f.learnt_us, NULL::bytea
+    FROM ({write_newest(SCOPE_GIVEN, _ANYWHERE, "fact")}) AS f WHERE f.content IS NOT NULL"""  # noqa: S608

@@ -65,6 +65,10 @@ OWNER_GIVEN = """
         nullif($4::text, '') AS current_name"""
 """One scope, as parameters."""
 
+SCOPE_GIVEN = """
+    SELECT scope.owner_key, scope.line_id, scope.rank, scope.character, NULL::text AS current_name"""
+"""The scope of a row `scope`, for `scope_documents` of a layer."""
+
 IS_IMPORTANT = f"kind = 'memory' AND importance >= {LEAST_IMPORTANCE} AND archived IS NOT TRUE"
 """The condition of the partial index, in which the most important statements of a scope come first."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
+from uuid import UUID
 
 from app.kit.db import DbSession
 from app.kit.planner import COMPUTED_ONCE
@@ -38,6 +39,40 @@ class Document(NamedTuple):
 
 
 COLUMNS = ", ".join(Document._fields)
+
+
+class ScopeDocument(NamedTuple):
+    """A text that is known in a scope above a chat. A layer's query `scope_documents` selects these columns.
+
+    The query refers to a row `scope` with the columns `owner_key`, `line_id`, `rank` and `character` of the scope
+    (`app.knowledge.liveness.OWNERS_OF_CHAT`), and `chat_keys`, the keys of the chats that are searched and see it.
+
+    Attributes:
+        source: Its source, as that of a `Document`.
+        text: The text to search.
+        category: Its category, if it has one.
+        importance: From 0 to 1, if it has one.
+        kind: The kind of its statement.
+        key: The key of its statement. A chat that has one of the key in a nearer scope does not see the text.
+        statement_id: Its statement.
+        learnt_us: When the statement was learnt, in microseconds since 1970.
+        hash: A chat does not see the text either if it has forgotten this hash (`Statement.forgotten`). None if a chat
+            cannot forget it.
+
+    """
+
+    source: str
+    text: str
+    category: str | None
+    importance: float | None
+    kind: str
+    key: str
+    statement_id: UUID
+    learnt_us: int
+    hash: bytes | None
+
+
+SCOPE_COLUMNS = ", ".join(ScopeDocument._fields)
 
 
 async def list_documents(
@@ -90,6 +125,19 @@ def write_documents(layers: Sequence[Layer], condition: Callable[[str], str] | N
         f"{f' WHERE {condition(_write_kinds(layer))}' if condition else ''}"
         for place, layer in enumerate(layers)
         if layer.documents is not None
+    )
+
+
+def write_scope_documents(layers: Sequence[Layer], condition: Callable[[str], str]) -> str:
+    """Return the query of the texts of all layers in one scope above a chat, or "" if no layer has any.
+
+    Its columns are the fields of `ScopeDocument`, which also defines the row `scope`. `condition` is that of
+    `write_documents`.
+    """
+    return " UNION ALL ".join(
+        f"SELECT d.* FROM ({layer.scope_documents}) AS d ({SCOPE_COLUMNS}) WHERE {condition(_write_kinds(layer))}"  # noqa: S608 - of constants
+        for layer in layers
+        if layer.scope_documents is not None
     )
 
 

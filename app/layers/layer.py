@@ -171,6 +171,9 @@ class Layer:
         documents: A query on the line's row `c` for the layer's valid texts, which a search finds
             (`app/layers/documents.py`).
         document_kinds: The kinds of these texts: the part of their sources before the colon.
+        scope_documents: If `documents` also finds what is known in the scopes above the chat (`OWNERS_OF_CHAT`), the
+            query of these texts for one such scope (`app/layers/documents.py`). A search over many chats of a user
+            reads each scope once with it, and not once for each chat.
         documents_change_with: Which changes of the line (`app/chats/revision.py`) may change the texts of the current
             line, by name. Set it only if these texts depend on nothing but the line, the character, what is known of
             the user and the tenant, and, only slowly, the time. Recall then remembers the texts in the process for at
@@ -230,6 +233,7 @@ class Layer:
     export_state: Callable[..., Awaitable[Any]] | None = None
     documents: str | None = None
     document_kinds: tuple[str, ...] = ()
+    scope_documents: str | None = None
     documents_change_with: tuple[str, ...] = ()
     erase_owner: Callable[..., Awaitable[None]] = _erase_nothing_else
     segments: tuple[SegmentSpec, ...] = ()

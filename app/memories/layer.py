@@ -6,7 +6,7 @@ from app.knowledge.effects import describe_writes
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.service import on_bindings
 from app.layers.layer import Layer
-from app.memories.queries import DOCUMENTS
+from app.memories.queries import DOCUMENTS, SCOPE_DOCUMENTS
 from app.memories.remember import NAME
 from app.memories.routes import routers
 from app.memories.settings import MemorySettings
@@ -25,5 +25,6 @@ LAYER = Layer(
     export_state=export_state,
     documents=DOCUMENTS,
     document_kinds=("memory",),
+    scope_documents=SCOPE_DOCUMENTS,
     documents_change_with=(NAME,),
 )

@@ -12,8 +12,10 @@ from app.chats.presets import PRESETS
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.liveness import (
+    LEARNT_US,
     OWNER_GIVEN,
     OWNERS_OF_CHAT,
+    SCOPE_GIVEN,
     keep_to_chat,
     write_hash,
     write_is_live,
@@ -159,6 +161,27 @@ it. With `weighs`, the importance of a memory is its present strength. In the la
 in its first half-life. Memories that were pinned or brought back do not fade: they have the default importance at
 least.
 """
+
+_JUDGED_OF_SCOPE = _write_judged(
+    write_versions(SCOPE_GIVEN, _ANYWHERE, KIND),
+    of_character="true",
+    half_life="kept.half_life",
+    most="kept.most",
+    floor="NULL",
+)
+
+SCOPE_DOCUMENTS = f"""
+    SELECT found.* FROM (
+        SELECT {_HALF_LIFE} AS half_life, {_MOST} AS most FROM chats c
+        WHERE c.chat_key = ANY (scope.chat_keys) AND c.line_status = 'current'
+        ORDER BY most DESC, half_life DESC LIMIT 1) AS kept
+    CROSS JOIN LATERAL (
+        {_JUDGED_OF_SCOPE}
+        SELECT 'memory:' || j.key, j.content, j.category, j.importance::float8, '{KIND}', j.key, j.statement_id,
+            {LEARNT_US.format("j")}, CASE WHEN NOT j.is_set THEN {write_hash("j.content")} END
+        FROM judged j WHERE j.archived IS NOT TRUE AND (NOT {_FADES} OR j.place <= kept.most)) AS found"""  # noqa: S608
+"""The memories of one scope above a chat, as `DOCUMENTS` finds them with the fading `ignored`. Of the scope alone, the
+strongest `max_memories` are found, by the settings of the chat in which this is the greatest number."""
 
 _AND_NEARER = f"""
     SELECT o.* FROM ({OWNERS_OF_CHAT}) AS o WHERE o.rank < $3 AND (o.current_name IS NULL OR o.current_name = $7)

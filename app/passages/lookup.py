@@ -56,20 +56,24 @@ _CHANGED = f"""
 # order in which they are stored, so the last ones are the newest. The rarities of a message's keys are added up.
 _IN_INDEX = f"""
     SELECT c.chat_key, p.* FROM chats c CROSS JOIN LATERAL (
-        SELECT found.message_id, found.digest, sum(found.rarity) AS likelihood, bool_or(found.is_cut) AS is_cut FROM (
-            SELECT p.message_id, p.digest, p.number, p.messages_with > {{most_with_key}} AS is_cut,
-                wanted.share * ln(1 + c.message_count::float8 / p.messages_with) AS rarity
+        SELECT array_agg(p.message_id) AS message_ids, array_agg(p.digest) AS digests,
+            array_agg(p.likelihood) AS likelihoods, bool_or(p.is_cut) OR count(*) >= {{most_in_index}} AS is_cut
+        FROM (
+            SELECT found.message_id, found.digest, sum(found.rarity) AS likelihood, bool_or(found.is_cut) AS is_cut
             FROM (
-                SELECT {HASH.format(chat_key="c.chat_key", key="k.key")} AS key, max({SHARE}) AS share
-                FROM unnest({{keys}}::text[]) AS k (key) GROUP BY 1 {ONE_LOOKUP_EACH}) AS wanted
-            CROSS JOIN LATERAL (
-                SELECT p.message_id, p.digest, row_number() OVER () AS number, count(*) OVER () AS messages_with
-                FROM passages p
-                WHERE (p.chat_key = c.chat_key) {NOT_BY_INDEX} AND p.keys @> ARRAY[wanted.key]) AS p
-            WHERE p.number > p.messages_with - {{most_with_key}}) AS found
-        GROUP BY found.message_id, found.digest
-        ORDER BY likelihood DESC, max(found.number) DESC LIMIT {{most_in_index}}) AS p
-    WHERE {{which}}"""  # noqa: S608
+                SELECT p.message_id, p.digest, p.number, p.messages_with > {{most_with_key}} AS is_cut,
+                    wanted.share * ln(1 + c.message_count::float8 / p.messages_with) AS rarity
+                FROM (
+                    SELECT {HASH.format(chat_key="c.chat_key", key="k.key")} AS key, max({SHARE}) AS share
+                    FROM unnest({{keys}}::text[]) AS k (key) GROUP BY 1 {ONE_LOOKUP_EACH}) AS wanted
+                CROSS JOIN LATERAL (
+                    SELECT p.message_id, p.digest, row_number() OVER () AS number, count(*) OVER () AS messages_with
+                    FROM passages p
+                    WHERE (p.chat_key = c.chat_key) {NOT_BY_INDEX} AND p.keys @> ARRAY[wanted.key]) AS p
+                WHERE p.number > p.messages_with - {{most_with_key}}) AS found
+            GROUP BY found.message_id, found.digest
+            ORDER BY likelihood DESC, max(found.number) DESC LIMIT {{most}}) AS p) AS p
+    WHERE p.is_cut IS NOT NULL AND {{which}}"""  # noqa: S608
 
 # Frequent words that are written as names were no keys in former releases, so the newest indexed messages are compared
 # with them, if the query has any. If the query has none, `(SELECT …) IS NOT NULL` is false, and PostgreSQL skips this
@@ -89,20 +93,24 @@ _NAMED = f"""
 _NAMES = r"""'\m(' || string_agg(k.key, '|') || ')\M' FROM unnest({keys}::text[]) AS k (key) WHERE k.key ~ '^[A-Z]'"""
 
 _FOUND_BY_INDEX = f"""
-        SELECT m.*, p.likelihood FROM in_index p CROSS JOIN LATERAL (
+        SELECT m.*, p.likelihood FROM in_index CROSS JOIN LATERAL unnest(
+            in_index.message_ids, in_index.digests, in_index.likelihoods) AS p (message_id, digest, likelihood)
+        CROSS JOIN LATERAL (
             SELECT * FROM messages
             WHERE chat_key = c.chat_key AND message_id = p.message_id AND line_id = c.line_id AND {{where}}
             {ONE_LOOKUP_EACH}) AS m
-        WHERE p.chat_key = c.chat_key AND m.digest = p.digest AND m.seq <= i.seq
+        WHERE in_index.chat_key = c.chat_key AND m.digest = p.digest AND m.seq <= i.seq
             AND m.seq <> ALL (i.changed) AND NOT ({_HAS_NAME})"""  # noqa: S608
 
 
 def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_IN_INDEX) -> str:
     """Return the query `in_index`, which finds the texts with at least one of the `keys`, for `write_messages`.
 
-    Its columns are `chat_key`, `message_id`, `digest`, `likelihood` and `is_cut`. The likelihood is the sum of the
-    rarities of the keys that a text has. The rarity of a key is ln(1 + messages of the line / texts with the key),
-    times `keys.SHARE`. `is_cut` is true if a key of the text has more texts than are considered.
+    It has one row for each chat with such texts, so that a search in many chats does not look through the texts of all
+    of them for each chat. Its columns are `chat_key`, the arrays `message_ids`, `digests` and `likelihoods` of the
+    texts, and `is_cut`. The likelihood is the sum of the rarities of the keys that a text has. The rarity of a key is
+    ln(1 + messages of the line / texts with the key), times `keys.SHARE`. `is_cut` is true if the chat has as many
+    texts as are considered, or if a key of one of them has more texts than are considered.
 
     Args:
         which: A condition on rows `c` of `chats`: the lines that are searched, at most one of each chat.
@@ -113,7 +121,7 @@ def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_I
     """
     most_with_key = f"(CASE WHEN {deep}::boolean THEN {MOST_DEEP} ELSE {MOST_WITH_KEY} END)"
     most = f"(CASE WHEN {deep}::boolean THEN {MOST_DEEP} ELSE {most_in_index} END)"
-    return _IN_INDEX.format(which=which, keys=keys, most_with_key=most_with_key, most_in_index=most)
+    return _IN_INDEX.format(which=which, keys=keys, most_with_key=most_with_key, most=most, most_in_index=most_in_index)
 
 
 def write_messages(where: str, most: int, keys: str, most_named: int) -> str:

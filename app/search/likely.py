@@ -33,8 +33,7 @@ _LIKELY = """
         SELECT count(*) FILTER (WHERE role IS NULL) + (
             SELECT coalesce(sum(message_count), 0) FROM (SELECT DISTINCT chat_key, message_count FROM texts) AS chats
         ) AS texts, NOT {deep}::boolean AND ((
-            count(likelihood) < {enough} AND EXISTS (
-                SELECT FROM in_index GROUP BY chat_key HAVING bool_or(is_cut) OR count(*) >= {most_in_index})
+            count(likelihood) < {enough} AND EXISTS (SELECT FROM in_index WHERE is_cut)
         ){or_few_near}) AS is_cut FROM texts
     ), matches AS (
         SELECT t.number, t.last_seq, count(*) OVER (PARTITION BY p.pattern) AS found
@@ -135,7 +134,6 @@ def write_likely(
         deep=deep,
         compared=COMPARED,
         enough=ENOUGH,
-        most_in_index=most_in_index,
         or_few_near=_OR_FEW_NEAR if given else "",
         patterns=f"${places.patterns}",
         columns=COLUMNS,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from app.kit.planner import COMPUTED_ONCE, ONE_LOOKUP_EACH
 from app.knowledge.liveness import keep_to_chat
-from app.layers.documents import COLUMNS, Document, write_documents
+from app.layers.documents import COLUMNS, Document, write_documents, write_scope_documents
 from app.layers.layer import Layer
 from app.messages.rules import IS_HIDDEN_BY_SCENES, IS_IN_SIGHT, IS_NOT_DELETED, IS_OF_STORY, qualify
 from app.passages.lookup import (
@@ -17,6 +17,7 @@ from app.passages.lookup import (
     write_text_similarities,
 )
 from app.search.likely import IS_LISTED, Places, write_likely, write_near
+from app.search.scopes import write_scopes
 
 MAX_MESSAGES = 1_000
 """Recall reads at most this many messages that are not in the index of words: the newest ones."""
@@ -83,20 +84,10 @@ _TEXTS = f"""
 # it, because it costs a lookup for each text; `list_sources` reads it for the results.
 _EVERYWHERE = """
     SELECT row_number() OVER () AS number, f.*, {lowered} AS lowered FROM (
-        SELECT known.*, {similarity} FROM (SELECT DISTINCT ON (place) {places},
-            CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
-                ELSE c.chat_key || d.source END AS place,
-            d.*, NULL::text AS role, NULL::text AS name, {digest} AS digest, NULL::float8 AS likelihood
-        FROM chats c
-        CROSS JOIN LATERAL (
-            SELECT p.value ->> 'name' AS character, $2::timestamptz AS now, NULL::int AS before_seq,
-                'ignored' AS fading
-            FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{{}}]' ELSE c.characters END) AS p
-            WHERE $3::text IS NULL OR p.value ->> 'name' = $3
-        ) AS q
-        CROSS JOIN LATERAL ({documents}) AS d ({columns})
-        WHERE {which}
-        ORDER BY place, d.last_seq DESC) AS known{near}
+        SELECT known.*, {similarity} FROM (SELECT d.*, NULL::text AS role, NULL::text AS name, {digest} AS digest,
+            NULL::float8 AS likelihood
+        FROM (SELECT DISTINCT ON (d.place) d.* FROM ({known}) AS d ORDER BY d.place, d.last_seq DESC) AS d
+        ) AS known{near}
         UNION ALL
         SELECT {places}, NULL, d.* FROM chats c
         CROSS JOIN LATERAL ({messages}) AS d ({columns}, role, name, digest, likelihood, similarity)
@@ -108,6 +99,18 @@ _EVERYWHERE = """
             SELECT FROM messages m WHERE m.chat_key = f.chat_key AND m.line_id = f.line_id AND m.seq = f.last_seq
                 AND {is_not_deleted} AND ($7 IS NULL OR m.sent_at > $7) AND ($8 IS NULL OR m.sent_at < $8)
             {one_lookup_each}))"""
+
+_KNOWN = """
+        SELECT {places}, CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
+                ELSE c.chat_key || d.source END AS place, d.*
+        FROM chats c CROSS JOIN LATERAL ({viewers}) AS q CROSS JOIN LATERAL ({documents}) AS d ({columns})
+        WHERE {which}"""
+
+_VIEWERS = """
+            SELECT p.value ->> 'name' AS character, $2::timestamptz AS now, NULL::int AS before_seq,
+                'ignored' AS fading
+            FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{}]' ELSE c.characters END) AS p
+            WHERE $3::text IS NULL OR p.value ->> 'name' = $3"""
 
 _PLACES = "c.chat_id, c.chat_key, c.line_id, c.characters::text, c.user_name, c.head_seq, c.message_count"
 
@@ -150,9 +153,13 @@ def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
     returned as well.
     """
     recall = _write_recall(write_documents(layers, _is_recalled) or _NO_DOCUMENTS, with_vectors=with_vectors)
-    everywhere = write_documents(layers, _is_looked_up) or _NO_DOCUMENTS
-    of_chat = _write_everywhere(everywhere, _OF_CHAT, 11, MOST_IN_INDEX, MAX_NAMED, with_vectors=with_vectors)
-    of_user = _write_everywhere(everywhere, OF_USER, 10, MAX_OF_EACH_CHAT, MAX_OF_EACH_CHAT, with_vectors=with_vectors)
+    documents = write_documents(layers, _is_looked_up) or _NO_DOCUMENTS
+    known = _write_known(documents, _OF_CHAT)
+    of_chat = _write_everywhere(known, _OF_CHAT, 11, MOST_IN_INDEX, MAX_NAMED, with_vectors=with_vectors)
+    known = _write_known(keep_to_chat(documents), OF_USER)
+    if scopes := write_scope_documents(layers, _is_looked_up):
+        known = f"{known} UNION ALL SELECT * FROM ({write_scopes(scopes, _VIEWERS, OF_USER, _PLACES)}) AS of_scopes"  # noqa: S608
+    of_user = _write_everywhere(known, OF_USER, 10, MAX_OF_EACH_CHAT, MAX_OF_EACH_CHAT, with_vectors=with_vectors)
     return Statements(recall, of_chat, of_user, keep_to_chat(recall), keep_to_chat(of_chat))
 
 
@@ -187,8 +194,19 @@ def _write_recall(documents: str, *, with_vectors: bool) -> str:
     return write_likely(texts, places, MAX_CANDIDATES, which=which, most_in_index=MOST_IN_INDEX, more=more, listed=True)
 
 
+def _write_known(documents: str, which: str) -> str:
+    """Return the query of the texts of the layers, given the query of those of one line."""
+    return _KNOWN.format(
+        documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
+        viewers=_VIEWERS,
+        places=_PLACES,
+        columns=COLUMNS,
+        which=which,
+    )
+
+
 def _write_everywhere(
-    documents: str, which: str, keys: int, most_in_index: int, most_named: int, *, with_vectors: bool
+    known: str, which: str, keys: int, most_in_index: int, most_named: int, *, with_vectors: bool
 ) -> str:
     places = Places(9, keys, keys + 1, with_vectors)
     similarity, near = "NULL::float8 AS similarity", ""
@@ -197,7 +215,7 @@ def _write_everywhere(
         similarity = "near.similarity"
         near = f" LEFT JOIN ({write_text_similarities(chats, *places.given)}) AS near ON near.digest = known.digest"
     texts = _EVERYWHERE.format(
-        documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
+        known=known,
         messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, most_named, places),
         places=_PLACES,
         lowered=_LOWERED.format(text="f", compared=COMPARED),
