@@ -28,7 +28,7 @@ from app.registry import LAYERS
 
 log = logging.getLogger(__name__)
 
-POLL_S = 0.2
+ARQ_POLL_S = 0.2
 MAX_RECONNECT_S = 10.0
 CLOSE_S = 2.0
 
@@ -84,7 +84,7 @@ async def run_worker(
         ctx,
         LAYERS,
         slots=settings.llm_concurrency,
-        poll_s=settings.sweep_s,
+        poll_s=settings.poll_s,
         limits=settings.token_limits,
         worker_id=worker_id,
         grace_s=settings.stop_grace_s,
@@ -130,7 +130,7 @@ async def _run_arq(redis_url: str, dispatcher: Dispatcher) -> None:
         handle_signals=False,
         keep_result=0,
         log_results=False,
-        poll_delay=POLL_S,
+        poll_delay=ARQ_POLL_S,
         job_serializer=orjson.dumps,
         job_deserializer=orjson.loads,
         ctx={"dispatcher": dispatcher},

@@ -366,7 +366,7 @@ async def workers(database_url: str, model: ScriptedModel, nothing_due: None) ->
         "MEMOBOOK_DATABASE_URL": database_url,
         "MEMOBOOK_LLM_BASE_URL": model.base_url,
         "MEMOBOOK_LLM_MODEL": "scripted",
-        "MEMOBOOK_SWEEP_S": "1",
+        "MEMOBOOK_POLL_S": "1",
         "MEMOBOOK_LOG_LEVEL": "error",
     }
     async with AsyncExitStack() as stack:

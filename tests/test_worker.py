@@ -59,7 +59,7 @@ def settings_for(database_url: str, redis_url: str | None, model: ScriptedModel,
         llm_base_url=model.base_url,
         llm_model="scripted",
         settle_s=0,
-        sweep_s=poll_s,
+        poll_s=poll_s,
         _env_file=None,
     )
 

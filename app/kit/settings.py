@@ -175,7 +175,7 @@ class Settings(BaseSettings):
     settle_s: Seconds = 2.0
     work_late_s: Annotated[float, Field(gt=0, le=2_592_000)] = 600.0
     stop_grace_s: Seconds = 15.0
-    sweep_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
+    poll_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
     rate_limit_key: RequestsPerSecond = 0.0
     rate_limit_token: RequestsPerSecond = 50.0
     rate_limit_burst_s: Annotated[float, Field(ge=0, le=3_600)] = 4.0

@@ -31,21 +31,21 @@ def test_no_setting_is_required() -> None:
 
 
 def test_a_setting_is_a_variable_with_the_prefix_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMOBOOK_SWEEP_S", "7.5")
+    monkeypatch.setenv("MEMOBOOK_POLL_S", "7.5")
     monkeypatch.setenv("memobook_log_level", "debug")
     settings = load_settings()
-    assert (settings.sweep_s, settings.log_level) == (7.5, "debug")
+    assert (settings.poll_s, settings.log_level) == (7.5, "debug")
 
 
 def test_env_is_read_from_the_folder_and_environment_wins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / ".env").write_text("MEMOBOOK_SWEEP_S=5\nexport MEMOBOOK_LLM_CONCURRENCY='2'\n")
-    monkeypatch.setenv("MEMOBOOK_SWEEP_S", "6")
+    (folder / ".env").write_text("MEMOBOOK_POLL_S=5\nexport MEMOBOOK_LLM_CONCURRENCY='2'\n")
+    monkeypatch.setenv("MEMOBOOK_POLL_S", "6")
     settings = load_settings()
-    assert (settings.sweep_s, settings.llm_concurrency) == (6, 2)
+    assert (settings.poll_s, settings.llm_concurrency) == (6, 2)
 
 
 def test_foreign_variables_and_comments_in_env_are_ignored(folder: Path) -> None:
-    (folder / ".env").write_text("POSTGRES_PASSWORD=x\n\n# MEMOBOOK_NO_SUCH=1\n#MEMOBOOK_SWEEP_S=0\n")
+    (folder / ".env").write_text("POSTGRES_PASSWORD=x\n\n# MEMOBOOK_NO_SUCH=1\n#MEMOBOOK_POLL_S=0\n")
     assert load_settings() == DEFAULTS
 
 
@@ -112,8 +112,8 @@ def test_an_empty_variable_counts_as_unset(name: str, monkeypatch: pytest.Monkey
         ("EMBEDDINGS_BATCH_SIZE", "0"),
         ("SETTLE_S", "-1"),
         ("SETTLE_S", "nan"),
-        ("SWEEP_S", "soon\nor later"),
-        ("SWEEP_S", "nan"),
+        ("POLL_S", "soon\nor later"),
+        ("POLL_S", "nan"),
         ("LOG_LEVEL", "loud"),
     ],
 )
@@ -125,11 +125,11 @@ def test_a_wrong_setting_is_one_line_that_names_it(name: str, value: str, monkey
 
 
 def test_a_wrong_setting_in_env_is_one_line_that_names_it(folder: Path) -> None:
-    (folder / ".env").write_text("MEMOBOOK_SWEEP_S=soon\n")
-    assert _refusal().startswith("MEMOBOOK_SWEEP_S: ")
+    (folder / ".env").write_text("MEMOBOOK_POLL_S=soon\n")
+    assert _refusal().startswith("MEMOBOOK_POLL_S: ")
 
 
-@pytest.mark.parametrize("name", ["MEMOBOOK_DATABSE_URL", "memobook_sweep", "MEMOBOOK_"])
+@pytest.mark.parametrize("name", ["MEMOBOOK_DATABSE_URL", "memobook_poll", "MEMOBOOK_"])
 def test_a_misspelt_setting_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "1")
     assert _refusal() == f"{name}: there is no such setting"
@@ -137,12 +137,12 @@ def test_a_misspelt_setting_is_refused(name: str, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("line", ["MEMOBOOK_SWEP_S=5", "  export MEMOBOOK_SWEP_S = 5", "MEMOBOOK_SWEP_S="])
 def test_a_misspelt_setting_in_env_is_refused(folder: Path, line: str) -> None:
-    (folder / ".env").write_text(f"MEMOBOOK_SWEEP_S=5\n{line}\n")
+    (folder / ".env").write_text(f"MEMOBOOK_POLL_S=5\n{line}\n")
     assert _refusal() == "MEMOBOOK_SWEP_S: there is no such setting"
 
 
 def test_an_env_that_is_not_text_is_one_line(folder: Path) -> None:
-    (folder / ".env").write_bytes(b"MEMOBOOK_SWEEP_S=5 # caf\xe9\n")
+    (folder / ".env").write_bytes(b"MEMOBOOK_POLL_S=5 # caf\xe9\n")
     assert _refusal().startswith(".env: cannot be read (")
 
 
@@ -169,10 +169,10 @@ def test_the_local_model_cannot_be_chosen_again(name: str, value: str, monkeypat
 
 
 def test_a_command_line_value_wins_and_is_validated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMOBOOK_SWEEP_S", "7")
-    assert load_settings(sweep_s=3).sweep_s == 3
-    with pytest.raises(SettingsError, match=r"^MEMOBOOK_SWEEP_S: "):
-        load_settings(sweep_s=0)
+    monkeypatch.setenv("MEMOBOOK_POLL_S", "7")
+    assert load_settings(poll_s=3).poll_s == 3
+    with pytest.raises(SettingsError, match=r"^MEMOBOOK_POLL_S: "):
+        load_settings(poll_s=0)
 
 
 def test_origins_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:

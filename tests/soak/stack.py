@@ -203,7 +203,7 @@ class Stack:
             "MEMOBOOK_LLM_MODEL": "scripted",
             "MEMOBOOK_LLM_TIMEOUT_S": "2",
             "MEMOBOOK_SETTLE_S": "0.2",
-            "MEMOBOOK_SWEEP_S": "1",
+            "MEMOBOOK_POLL_S": "1",
             "MEMOBOOK_KEPT_REPLACED_LINES": "200",  # former lines are compared
             "MEMOBOOK_LOG_LEVEL": "warning",
         }

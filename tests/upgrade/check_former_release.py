@@ -17,6 +17,7 @@ import httpx
 import orjson
 import pytest
 
+from app.kit.settings import PREFIX
 from app.local.address import free_port
 from app.local.running import Urls
 from tests.conftest import sqlalchemy_url
@@ -170,6 +171,7 @@ async def opened(
     program: Program, urls: Urls, model: ScriptedModel, folder: Path, conversation: Conversation
 ) -> AsyncIterator[Side]:
     """Open a release whose processes end with the block; the name of `folder` is its name."""
+    poll_s = PREFIX + ("POLL_S" if program == PRESENT else "SWEEP_S")  # the former release has the former name
     settings = {
         "MEMOBOOK_DATABASE_URL": sqlalchemy_url(urls.database_url),
         "MEMOBOOK_REDIS_URL": urls.redis_url,
@@ -177,7 +179,7 @@ async def opened(
         "MEMOBOOK_LLM_BASE_URL": model.base_url,
         "MEMOBOOK_LLM_MODEL": folder.name,
         "MEMOBOOK_SETTLE_S": "0.1",
-        "MEMOBOOK_SWEEP_S": "1",
+        poll_s: "1",
     }
     side, port = Side(program, settings, folder), free_port("127.0.0.1", 0)
     side.settings["PORT"] = str(port)
