@@ -29,12 +29,15 @@ def run(options: argparse.Namespace) -> int:
     except (OSError, ValueError):
         raise LocalError(f"{options.file} does not contain the id of a worker") from None
     with naming_database():
-        if not asyncio.run(_ask(worker_id)):
-            raise LocalError(f"The worker has not reported for {SILENT_S:.0f} seconds.")
+        reported = asyncio.run(_ask(worker_id))
+    if reported is None:
+        raise LocalError("The worker has not reported yet, has ended, or has been silent for a day.")
+    if not reported:
+        raise LocalError(f"The worker has not reported for {SILENT_S:.0f} seconds.")
     return 0
 
 
-async def _ask(worker_id: UUID) -> bool:
+async def _ask(worker_id: UUID) -> bool | None:
     database = Database(load_settings().sqlalchemy_url, pool_size=1, statement_s=STATEMENT_S)
     try:
         async with database.raw() as connection:

@@ -17,7 +17,7 @@ async def check_disk(connection: Connection, data: Path | None) -> Finding:
     """Check the free space of the disk with the data directory `data`; None for a server elsewhere."""
     size: int = await connection.fetchval("SELECT pg_database_size(current_database())")
     if data is None:
-        message = f"The database has {size / _GIB:.1f} GiB. The free space of its server is not visible from here."
+        message = f"The database takes {size / _GIB:.1f} GiB. The free space of its server is not visible from here."
         return Finding("disk", "ok", message)
     usage = shutil.disk_usage(data)
     return judge_space(free_bytes=usage.free, total_bytes=usage.total, size_bytes=size)
@@ -26,7 +26,7 @@ async def check_disk(connection: Connection, data: Path | None) -> Finding:
 def judge_space(*, free_bytes: int, total_bytes: int, size_bytes: int) -> Finding:
     """Return the finding for a disk of these sizes."""
     message = (
-        f"{free_bytes / _GIB:.1f} GiB of {total_bytes / _GIB:.1f} GiB are free; the database has"
+        f"{free_bytes / _GIB:.1f} GiB of {total_bytes / _GIB:.1f} GiB are free; the database takes"
         f" {size_bytes / _GIB:.1f} GiB."
     )
     if free_bytes < MIN_FREE_BYTES:

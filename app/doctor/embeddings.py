@@ -28,4 +28,4 @@ async def check_embeddings(connection: Connection, settings: Settings) -> Findin
     if fault is not None:
         advice = "Restore MEMOBOOK_EMBEDDINGS_MODEL, or run memobook reindex."
         return Finding(_CHECK, "fault", f"{fault[0].upper()}{fault[1:]}.", advice)
-    return Finding(_CHECK, "ok", f"{embedder.name} answers vectors of {embedder.dimension} dimensions.")
+    return Finding(_CHECK, "ok", f"{embedder.name} returns vectors with {embedder.dimension} dimensions.")

@@ -58,10 +58,16 @@ async def sign_off(connection: Connection, worker_id: UUID) -> None:
     await connection.execute("DELETE FROM workers WHERE worker_id = $1", worker_id)
 
 
-async def has_reported(connection: Connection, worker_id: UUID) -> bool:
-    """Return whether the worker has reported within `SILENT_S`."""
-    statement = f"SELECT EXISTS (SELECT FROM workers WHERE worker_id = $1 AND {_REPORTS})"  # noqa: S608 - constant
-    return bool(await connection.fetchval(statement, worker_id))
+async def has_reported(connection: Connection, worker_id: UUID) -> bool | None:
+    """Return whether the worker has reported within `SILENT_S`; None if it has no row.
+
+    A worker has no row before its first report, after it has ended, and after it was silent for a day.
+    """
+    reported: bool | None = await connection.fetchval(
+        f"SELECT {_REPORTS} FROM workers WHERE worker_id = $1",  # noqa: S608 - constant
+        worker_id,
+    )
+    return reported
 
 
 async def count_workers(connection: Connection) -> int:

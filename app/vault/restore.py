@@ -130,8 +130,10 @@ class _Restoring:
             raise InvalidVault(f"{STATE}: a message is above its line's head_seq.")
         for key in self.wide_keys:
             if await queries.count_most_keys(self._db_session, key) > MAX_STORED_KEYS:
-                limit = f"{MAX_STORED_KEYS:,}"
-                raise InvalidVault(f"{STATE}: the user or the tenant would have over {limit} facts or blocks.")
+                raise InvalidVault(
+                    f"{STATE}: a scope of the user or of the tenant would have more than {MAX_STORED_KEYS:,} facts"
+                    f" or more than {MAX_STORED_KEYS:,} blocks, including those without a value."
+                )
         return found
 
     def _check_order(self, row: Row) -> None:

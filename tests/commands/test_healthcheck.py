@@ -52,7 +52,8 @@ async def test_a_check_is_about_its_own_worker(tmp_path: Path, fresh_database_ur
     silent = "memobook: The worker has not reported for 30 seconds.\n"
     assert await check(tmp_path, fresh_database_url) == (1, silent)
     await workers.sign_off(connection, recorded)
-    assert await check(tmp_path, fresh_database_url) == (1, silent)
+    unknown = "memobook: The worker has not reported yet, has ended, or has been silent for a day.\n"
+    assert await check(tmp_path, fresh_database_url) == (1, unknown)
     await connection.close()
 
 

@@ -1,6 +1,7 @@
 """What `memobook doctor` finds, with real servers in each broken state."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -75,7 +76,7 @@ async def test_nothing_is_wrong_with_a_whole_service(
             embeddings_base_url=embeddings.base_url,
             embeddings_model="tiny",
         )
-    assert found["embeddings"].message == "tiny answers vectors of 64 dimensions."
+    assert found["embeddings"].message == "tiny returns vectors with 64 dimensions."
     assert list(found) == CHECKS
     states = {check: finding.state for check, finding in found.items()}
     assert states.pop("keys") == "note", "no key: a statement"
@@ -202,7 +203,7 @@ def test_little_space_is_a_fault() -> None:
     assert judge_space(free_bytes=50 * gib, total_bytes=100 * gib, size_bytes=gib).state == "ok"
     assert_fault(
         judge_space(free_bytes=gib // 4, total_bytes=100 * gib, size_bytes=gib),
-        "0.2 GiB of 100.0 GiB are free; the database has 1.0 GiB.",
+        "0.2 GiB of 100.0 GiB are free; the database takes 1.0 GiB.",
         "disk",
     )
 
@@ -212,6 +213,8 @@ async def test_the_disk_of_an_embedded_database_is_known(fresh_database_url: str
     place = Place(sqlalchemy_url(fresh_database_url), None, data=tmp_path, is_public=False)
     found = {finding.check: finding for finding in await examine(settings, place, system_clock)}
     assert "are free" in found["disk"].message
+    elsewhere = (await findings(fresh_database_url))["disk"].message
+    assert re.fullmatch(r"The database takes \d+\.\d GiB\. The free space of its server is not visible.*", elsewhere)
 
 
 # --- keys, Redis, workers -------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from app.kit.auth import Forbidden
 from app.kit.db import Connection, Database, list_tables
 from app.kit.errors import Unavailable
 from app.kit.ids import tenant_key, user_key
+from app.kit.owners import NO_LINE
+from app.knowledge.service import MAX_STORED_KEYS
 from app.registry import LAYERS
 from app.vault.archive import open_vault
 from app.vault.errors import InvalidVault
@@ -235,6 +237,25 @@ async def test_a_statement_that_is_known_is_not_replaced(
     with pytest.raises(InvalidVault, match="not in the vault"):
         await restore(database, zip_of(only_named), ref_of(tenant, "d"))
     assert await _count_known(connection, user_key(tenant, "mira")) == 1
+
+
+async def test_a_vault_does_not_raise_a_scope_over_its_limit(
+    api: httpx.AsyncClient, database: Database, connection: Connection, tenant: str
+) -> None:
+    """Facts and blocks are counted apart, and keys without a value count."""
+    vault = await _teach(api, database, tenant, "user")
+    ok(await api.delete("/v1/chats/c"), 204)
+    fill = """
+        INSERT INTO statements (owner_key, line_id, statement_id, kind, key, origin, is_set, learnt_at)
+        SELECT $1, $2, gen_random_uuid(), $3, 'k' || n, 'person', true, $4 FROM generate_series(1, $5::int) n"""
+    key = user_key(tenant, "mira")
+    await connection.execute(fill, key, NO_LINE, "block", NOON, MAX_STORED_KEYS)
+    await connection.execute(fill, key, NO_LINE, "fact", NOON, MAX_STORED_KEYS)
+    words = "would have more than 4,000 facts or more than 4,000 blocks, including those without a value"
+    with pytest.raises(InvalidVault, match=words):
+        await restore(database, vault, ref_of(tenant, "d"))
+    await connection.execute("DELETE FROM statements WHERE owner_key = $1 AND kind = 'fact' AND key = 'k1'", key)
+    await restore(database, vault, ref_of(tenant, "d"))
 
 
 def test_rows_are_read_with_their_lines() -> None:
