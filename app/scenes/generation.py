@@ -17,7 +17,7 @@ from app.layers.ask import Inquiry, ask_model
 from app.narratives.service import FoldDraft
 from app.scenes.answers import RECAP_PROFILE, SCENE_PROFILE, SceneText, parse_scene_recap, render_recap
 from app.scenes.detection.breaks import object_to, parse_scene_break
-from app.scenes.parts import ScenePart
+from app.scenes.parts import MadeParts, ScenePart
 from app.scenes.prompts import SceneRecap, recap_messages, scene_break_messages, scene_recap_messages
 from app.scenes.recap_fold import MOST_SCENES
 from app.summarising.answer_text import UnusableAnswer
@@ -31,7 +31,7 @@ MOST_MESSAGES = 60
 
 TEMPERATURE = 0.3
 
-KeepParts = Callable[[Sequence[ScenePart]], Awaitable[None]]
+KeepParts = Callable[[MadeParts], Awaitable[None]]
 """Stores the parts of a recap that were made."""
 
 BREAK_TOKENS = 300
@@ -76,7 +76,7 @@ async def ask_for_scene(
     source: Source,
     *,
     instruction: str | None,
-    parts: Sequence[ScenePart] = (),
+    parts: MadeParts,
     keep: KeepParts | None = None,
 ) -> tuple[SceneText, str, str]:
     """Return the recap of the scene `source`, the model's name and the prompt's version.
@@ -87,10 +87,10 @@ async def ask_for_scene(
     In a scene that is split, `keep` stores the recaps of all parts so far after each new one. The refused answers are
     counted for each part, and for the joining.
     """
-    made = list(parts)
+    made = list(parts.parts)
     scene_recaps = [part.text for part in made]
     made_by = made[-1].model if made else ""
-    inquiry.count_from(made[-1].refused if made else 0)
+    inquiry.count_from(parts.refused_before)
     waiting = deque(_leave_out(part_evenly(source.utterances, MOST_MESSAGES), made[-1].last_seq if made else 0))
     while waiting:  # a part that does not fit is halved, down to single messages
         part = waiting.popleft()
@@ -116,7 +116,7 @@ async def ask_for_scene(
         made.append(ScenePart(part[-1].seq, answer.value, answer.model, len(inquiry.refusals)))
         inquiry.count_from(made[-1].refused)
         if keep is not None and (waiting or len(made) > 1):
-            await keep(made)
+            await keep(replace(parts, parts=made))
     whole = scene_recaps[0] if len(scene_recaps) == 1 else await _join(inquiry, join_prompt, scene_recaps, source)
     return whole, made_by, prompt.version
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 from app.scenes.answers import SceneText
 
@@ -25,16 +25,47 @@ class ScenePart:
     refused: int = 0
 
 
-def parts_to_json(source: str, parts: Sequence[ScenePart]) -> dict[str, Any]:
-    """Return the parts for storage; `source` identifies the messages and the prompt that they were made from."""
-    return {"source": source, "parts": [asdict(part) for part in parts]}
+@dataclass(frozen=True, slots=True)
+class MadeParts:
+    """The parts of a scene that are made, in order.
 
+    Attributes:
+        source: Identifies the messages and the prompt that they were made from.
+        parts: The parts.
+        refused: How many answers had been refused for the scene before its first part was asked for. These answers were
+            given for parts that were made from another source and thrown away.
 
-def parts_from_json(source: str, stored: Mapping[str, Any]) -> list[ScenePart]:
-    """Return what `parts_to_json` stored, or no parts if they were made from another source."""
-    if stored.get("source") != source:
-        return []
-    return [
-        ScenePart(part["last_seq"], SceneText(**part["text"]), part["model"], part.get("refused", 0))
-        for part in stored["parts"]
-    ]
+    """
+
+    source: str
+    parts: Sequence[ScenePart] = ()
+    refused: int = 0
+
+    @property
+    def refused_before(self) -> int:
+        """How many answers had been refused before the next part is asked for."""
+        return self.parts[-1].refused if self.parts else self.refused
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the parts for storage."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any], source: str, *, refused: int) -> Self:
+        """Return the stored parts, or none if they were made from another source than `source`.
+
+        Args:
+            stored: What `to_json` returned; empty if nothing is stored.
+            source: Identifies the present messages and prompt.
+            refused: How many answers have been refused for the scene so far.
+
+        """
+        if not stored:
+            return cls(source)
+        if stored["source"] != source:
+            return cls(source, refused=refused)
+        parts = [
+            ScenePart(part["last_seq"], SceneText(**part["text"]), part["model"], part.get("refused", 0))
+            for part in stored["parts"]
+        ]
+        return cls(source, parts, stored.get("refused", 0))

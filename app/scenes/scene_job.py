@@ -1,7 +1,6 @@
 """The job that makes the recap of a scene."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,7 +20,7 @@ from app.scenes.answers import SceneText, render_recap
 from app.scenes.extractive import EXTRACT_VERSION, quote_scene
 from app.scenes.folding import reconcile_fold_work, rehash_steps
 from app.scenes.generation import ask_for_scene
-from app.scenes.parts import ScenePart, parts_from_json, parts_to_json
+from app.scenes.parts import MadeParts
 from app.scenes.prompts import RECAP, SCENE_RECAP
 from app.scenes.schedule import hides, schedule_hide
 from app.summarising.source import Source, read_source
@@ -67,17 +66,21 @@ async def _ask(ctx: JobContext, model: LanguageModel, claimed: Claimed, source: 
     prompt = ctx.prompt(SCENE_RECAP)
     made_from = f"{prompt.version} {source.hash.hex()}"
 
-    async def keep(parts: Sequence[ScenePart]) -> None:
-        async with ctx.database.unit_of_work() as db_session:
-            await save_progress(db_session, claimed, parts_to_json(made_from, parts))
+    parts = MadeParts.from_json(claimed.progress, made_from, refused=len(claimed.refusals))
 
+    async def keep(made: MadeParts) -> None:
+        async with ctx.database.unit_of_work() as db_session:
+            await save_progress(db_session, claimed, made.to_json())
+
+    if claimed.progress and claimed.progress["source"] != made_from:
+        await keep(parts)  # so that a later attempt counts the answers that are refused from here on
     text, model_name, version = await ask_for_scene(
         Inquiry.of(model, ctx.database, claimed),
         prompt,
         ctx.prompt(RECAP),
         source,
         instruction=claimed.payload.get("instruction"),
-        parts=parts_from_json(made_from, claimed.progress),
+        parts=parts,
         keep=keep,
     )
     return _Draft(text, "model", model_name, version)

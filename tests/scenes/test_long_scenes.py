@@ -12,12 +12,12 @@ from app.kit.db import Database
 from app.kit.job_context import JobContext
 from app.kit.llm.client import ModelClient
 from app.registry import LAYERS
-from tests.background import settle_rounds
+from tests.background import settle, settle_rounds
 from tests.scenes.story import BY_HAND, asked_for, calls, ranges, recap, scenes, set_break, statuses, story_model
-from tests.scripted_model import Request, ScriptedModel, refuses
+from tests.scripted_model import Request, ScriptedModel, Step, refuses
 from tests.slowness import SLOWNESS
 from tests.statements import watched
-from tests.talk import append, edit, put, talk
+from tests.talk import append, edit, get, ok, put, talk
 
 
 @pytest.fixture
@@ -118,6 +118,39 @@ async def test_parts_of_a_changed_scene_are_made_again(
     await settle_rounds(dispatcher, clock)
     assert calls(model).count("scene") == 6
     assert 777 in await recap(api)
+
+
+@pytest.mark.parametrize(
+    ("later", "origin"),
+    [
+        ([STORY], "model"),
+        ([STORY, refuses(500), STORY], "model"),
+        ([STORY, refuses(500), STORY, STORY], "extractive"),
+    ],
+)
+async def test_answers_for_parts_thrown_away_do_not_count(
+    later: list[Step],
+    origin: str,
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+) -> None:
+    answer = story_model()
+    model.otherwise = answer
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 132))
+    scene = (await set_break(api, 130))["items"][0]
+    await settle_rounds(dispatcher, clock)
+    said = (await get(api, "/messages", limit=500))["items"][49]["content"]
+    ok(await api.post(f"/v1/chats/c/scenes/{scene['id']}/regenerate", json={"instruction": "Name the lamps."}), 202)
+    await edit(api, "m50", content="Something about lamp number 777.")
+    model.script(STORY, answer, STORY, refuses(500))
+    await settle(dispatcher, clock)  # the first part of the edited scene is kept with the work
+    await edit(api, "m50", content=said)  # which makes nothing due: the recap is valid again, and the wish stays
+    model.script(*later)
+    await settle_rounds(dispatcher, clock)
+    assert (await scenes(api))[0]["origin"] == origin
 
 
 async def test_each_part_knows_what_the_one_before_called_things(
