@@ -13,6 +13,7 @@ SETTINGS = {
     "history": {"keep_messages": 2, "grow_messages": 2},
     "summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2},
     "scenes": {"enabled": True, "detect": False},
+    "diary": {"enabled": True, "lines": 1},
 }
 
 
@@ -24,9 +25,11 @@ async def layers_of_work(api: httpx.AsyncClient) -> dict[str, str]:
 
 @pytest.fixture
 async def chat(api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock) -> None:
-    """A chat with a memo, a summary and a scene, and no work left."""
+    """A chat with a memo, a summary, a scene and a folded diary, and no work left."""
     await put(api, settings=SETTINGS)
     await append(api, talk(1, 20))
+    for number in (1, 2):
+        ok(await api.post("/v1/chats/c/diary", json={"content": f"I kept letter number {number} dry."}), 201)
     ok(await api.put("/v1/chats/c/scenes/breaks/8"), 201)
     for _ in range(5):
         clock.step(40)
@@ -42,6 +45,7 @@ async def chat(api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: St
         ("/scenes/{scene}/regenerate", "scenes"),
         ("/scenes/detect", "scenes"),
         ("/recap/rebuild", "scenes"),
+        ("/diary/folded/regenerate", "diary"),
     ],
 )
 async def test_a_202_names_the_work(

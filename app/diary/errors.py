@@ -1,6 +1,6 @@
 """Problems of the diary."""
 
-from app.kit.errors import NotFound
+from app.kit.errors import Conflict, NotFound
 
 
 class EntryNotFound(NotFound):
@@ -8,3 +8,10 @@ class EntryNotFound(NotFound):
 
     code = "entry_not_found"
     title = "Unknown diary entry"
+
+
+class NothingToFold(Conflict):
+    """The diary has no fold to make again, and is short enough to be shown whole."""
+
+    code = "nothing_to_fold"
+    title = "Nothing to fold yet"

@@ -10,9 +10,18 @@ from app.diary import queries
 from app.diary.extractive import EXTRACT_VERSION, fold_quotes
 from app.diary.folding import MOST_ENTRIES, fit_lines, lines_of, most_folded_lines
 from app.diary.generation import ask_for_diary, dated
-from app.diary.handlers import FOLD, find_last_folded, hash_of, narrative_of, read_diary, reconcile_fold_work
+from app.diary.handlers import (
+    FOLD,
+    find_folded,
+    find_last_folded,
+    hash_of,
+    narrative_of,
+    read_diary,
+    reconcile_fold_work,
+)
 from app.diary.prompts import DIARY
 from app.diary.queries import Cast
+from app.diary.regeneration import find_replaced
 from app.diary.settings import DiarySettings
 from app.diary.wording import Written, count_lines, word_entry
 from app.kit.db import DbSession
@@ -28,9 +37,21 @@ from app.narratives.service import FoldDraft, Line
 
 @dataclass(frozen=True, slots=True)
 class _Fold:
-    """The entries to fold, the version that they are folded into, and the most lines that the result may have."""
+    """The entries to fold, and what they are folded into.
+
+    Attributes:
+        base: The version that they are folded into; None for the first fold.
+        replaced: The version of the same entries that the result replaces, because a person wants it made again.
+        former: The text of the base.
+        entries: The entries.
+        last_number: The number of the last entry that the fold covers.
+        most_lines: The most lines that the result may have.
+        cast: The characters, and the other fields of the line's row that the prompt needs.
+
+    """
 
     base: Link | None
+    replaced: Link | None
     former: str
     entries: Sequence[Written]
     last_number: int
@@ -53,15 +74,20 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
     if head is None or not DiarySettings.of(head.settings).enabled:
         return None
     diary, limit = await read_diary(db_session, head, character), DiarySettings.of(head.settings).lines
-    last_number = find_last_folded(diary, limit)
+    again = await find_replaced(db_session, line, character, diary.base, claimed.payload)
+    base, former = diary.base, diary.folded
+    if again:
+        base, former = again.base, await find_folded(db_session, line, character, again.base)
+    last_number = again.link.last_unit if again else find_last_folded(diary, limit)
     if last_number is None:
         return None
-    first_number = diary.base.last_unit + 1 if diary.base else 1
+    first_number = base.last_unit + 1 if base else 1
     entries = await queries.list_step(db_session, line, character, first_number, last_number, limit=MOST_ENTRIES)
-    former_lines = lines_of(count_lines(diary.folded), [count_lines(word_entry(one.content, "")) for one in entries])
+    former_lines = lines_of(count_lines(former), [count_lines(word_entry(one.content, "")) for one in entries])
     return _Fold(
-        base=diary.base,
-        former=diary.folded,
+        base=base,
+        replaced=again.link if again else None,
+        former=former,
         entries=entries,
         last_number=entries[-1].number if len(entries) == MOST_ENTRIES else last_number,
         most_lines=most_folded_lines(limit, former_lines),
@@ -89,7 +115,9 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> 
     line, character, fold = made.head.line, _character(made.claimed), made.source
     chain = await narratives.read_chain(db_session, line, narrative_of(character))
     entries = await queries.list_step(db_session, line, character, fold.first_number, fold.last_number)
-    return chain.latest_valid() == fold.base and hash_of(entries) == hash_of(fold.entries)
+    again = await find_replaced(db_session, line, character, chain.latest_valid(), made.claimed.payload)
+    base, replaced = (again.base, again.link) if again else (chain.latest_valid(), None)
+    return (base, replaced) == (fold.base, fold.replaced) and hash_of(entries) == hash_of(fold.entries)
 
 
 async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
@@ -109,6 +137,8 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
         filters=None,
         now=made.now,
     )
+    if fold.replaced:
+        await narratives.discard_replaced(db_session, head.line, narrative, fold.replaced, now=made.now)
     await reconcile_fold_work(db_session, head, character, now=made.now, settle_s=0)
 
 

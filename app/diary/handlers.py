@@ -150,7 +150,7 @@ async def _word_texts(
         chain = await narratives.read_chain(db_session, line, narrative_of(character), from_unit=from_unit)
     held = await _choose(db_session, head, character, held, chain, before_seq)
     base = chain.find_valid(held.version) if held.version is not None else None
-    folded = await _find_folded(db_session, line, character, base)
+    folded = await find_folded(db_session, line, character, base)
     holds = await queries.list_numbered(db_session, line, character, held.numbers, by_service=settings.enabled)
     recent = await queries.list_newest(
         db_session,
@@ -229,10 +229,10 @@ async def _read_from(
         limit=settings.lines,
         by_service=settings.enabled,
     )
-    return Diary(base, await _find_folded(db_session, head.line, character, base), entries)
+    return Diary(base, await find_folded(db_session, head.line, character, base), entries)
 
 
-async def _find_folded(db_session: DbSession, line: queries.Line, character: str, base: Link | None) -> str:
+async def find_folded(db_session: DbSession, line: queries.Line, character: str, base: Link | None) -> str:
     """Return the text of a version of the folded part; "" without one."""
     if base is None:
         return ""

@@ -7,7 +7,16 @@ from fastapi import APIRouter, Path, Query, Response
 
 from app.chats.deps import Line, ReadingChat, WritingChat
 from app.diary import book
-from app.diary.schemas import EntryIn, EntryOut, EntryPatch, FoldedOut, SharedEntryOut
+from app.diary.regeneration import regenerate_folded
+from app.diary.schemas import (
+    EntryIn,
+    EntryOut,
+    EntryPatch,
+    FoldedOut,
+    RegenerateFolded,
+    RegeneratingFolded,
+    SharedEntryOut,
+)
 from app.diary.shared.merging import Elsewhere
 from app.kit.auth import KeyedRoute
 from app.kit.deps import Db, Now
@@ -53,6 +62,22 @@ async def get_folded_diary(
     has become invalid, the new version enters at once.
     """
     return OrjsonResponse(_folded_out(await book.read_folded(db_session, ref, line=line, character=character)))
+
+
+@router.post("/folded/regenerate", status_code=202, response_model=RegeneratingFolded)
+async def regenerate_folded_diary(
+    ref: WritingChat, db_session: Db, clock: Now, wish: RegenerateFolded | None = None
+) -> Response:
+    """Make the newest fold of a diary again in the background, even if it has failed.
+
+    The same entries are folded into the same former version. The new version replaces the one that was made before, in
+    the prompt too.
+    """
+    character = wish.character if wish else None
+    work_id = await regenerate_folded(db_session, ref, character=character, now=clock())
+    await db_session.run_deferred()
+    folded = await book.read_folded(db_session, ref, line=None, character=character)
+    return OrjsonResponse(_folded_out(folded) | {"work_id": work_id}, status_code=202)
 
 
 @router.get("/shared", response_model=Page[SharedEntryOut])

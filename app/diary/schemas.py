@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.wire import Name, Patch, RequestModel, Text, absent
+from app.kit.wire import WORK_ID, Name, Patch, RequestModel, Text, absent
 from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
 
 MAX_ENTRY_CHARS = 4_000
@@ -134,3 +134,20 @@ class FoldedOut(BaseModel):
     model: str | None = Field(description="The model that generated it.")
     prompt_version: str | None = Field(description="The version of the prompt it was generated with.")
     created_at: datetime | None = Field(description="When it was generated.")
+
+
+class RegenerateFolded(RequestModel):
+    """Which diary's newest fold to make again."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"character": "Kai"}]})
+
+    character: Name | None = Field(
+        None,
+        description="The character whose diary it is; required unless the chat has one active character or names none.",
+    )
+
+
+class RegeneratingFolded(FoldedOut):
+    """The version that is in use while the newest fold is made again."""
+
+    work_id: UUID = Field(description=WORK_ID)

@@ -7,7 +7,7 @@ import httpx
 from app.kit.db import Connection
 from tests.diary.diaries import KAI, change, discard, entries, keep_diary, save, write
 from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage
-from tests.talk import append, edit, ok, talk
+from tests.talk import append, edit, ok, put, talk
 
 
 async def due_fold(stage: Stage) -> None:
@@ -63,6 +63,14 @@ async def write_two(api: httpx.AsyncClient) -> None:
         await write(api, content)
 
 
+async def outgrow(api: httpx.AsyncClient, chat: str) -> dict[str, str]:
+    """Write more lines into the diary of the examples' character than are shown."""
+    await put(api, chat.rpartition("/")[2], status=200, settings={"diary": {"enabled": True, "lines": 1}})
+    for content in ("She came back.", "She stayed."):
+        ok(await api.post(f"{chat}/diary", json={"character": KAI["name"], "content": content}), 201)
+    return {}
+
+
 SAMPLE = LayerSample(
     last_attempts={
         "fold:": LastAttempt("fold:%", due_fold, "UPDATE diary_entries SET content = content || ' Yes.'"),
@@ -80,6 +88,7 @@ SAMPLE = LayerSample(
     wording={"diary/2": "8a36c7fa4234", "diary_entry/2": "afd487184abc"},
     examples=frozenset({"Brannagh", "Pell", "Ines", "Filippa"}),
     write=write_two,
+    before={"regenerate_folded_diary": outgrow},
     missing={"/diary": "entry_not_found"},
     in_presets={
         "diary.enabled": (False, True, False, False, False, True),
