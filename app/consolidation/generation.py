@@ -11,6 +11,7 @@ from app.consolidation.learnt import PROMOTION_IMPORTANCE, Learnt
 from app.consolidation.prompts import consolidation_messages
 from app.kit.job_context import PromptTemplate
 from app.kit.llm.client import ChatMessage
+from app.kit.refusals import Refusal
 from app.kit.tokens import count_tokens
 from app.layers.ask import Inquiry, NoUsableAnswer, ask_model
 from app.layers.derived import Origin
@@ -54,6 +55,7 @@ class Draft:
         version: The version of the prompt or of the rules.
         learnt: Facts and memories.
         promoted: Memories that quote messages to which the caller gave a high importance.
+        refusals: The refused answers of the model because of which the rules were applied.
 
     """
 
@@ -62,6 +64,7 @@ class Draft:
     version: str
     learnt: Sequence[Learnt]
     promoted: Sequence[Learnt] = field(default=())
+    refusals: Sequence[Refusal] = ()
 
 
 async def ask_for_learnt(inquiry: Inquiry, prompt: PromptTemplate, source: Source, known: Sequence[Noted]) -> Draft:

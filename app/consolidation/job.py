@@ -26,6 +26,7 @@ from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.ask import Inquiry, NoUsableAnswer
+from app.layers.derived import keep_refusals
 from app.layers.job import Job, Made
 from app.messages.reads import list_not_deleted
 from app.summarising.source import Source, read_source
@@ -89,8 +90,9 @@ async def _draft(ctx: JobContext, claimed: Claimed, found: _Range) -> Draft:
     inquiry = Inquiry.of(ctx.model, ctx.database, claimed)
     try:
         draft = await ask_for_learnt(inquiry, prompt, source, found.noted)
-    except NoUsableAnswer:
-        return await asyncio.to_thread(learn_by_rule, source, await _read_history(ctx, claimed, found))
+    except NoUsableAnswer as error:
+        by_rule = await asyncio.to_thread(learn_by_rule, source, await _read_history(ctx, claimed, found))
+        return replace(by_rule, refusals=error.refusals)
     if not source.importance:
         return draft
     history = await _read_history(ctx, claimed, found)
@@ -128,6 +130,7 @@ async def _save(db_session: DbSession, made: Made[_Range, Draft]) -> None:
         "learnt_at": due.learnt_at,
         "generated_at": made.now,
         "origin": draft.origin,
+        "refusals": keep_refusals(draft.refusals),
         "filters": made.source.filters.to_json(),
         "source_hash": source.hash,
         "current_hash": source.hash,

@@ -8,12 +8,12 @@ from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
-from app.layers.derived import MessageRangeColumns
+from app.layers.derived import MessageRangeColumns, RefusalsColumn
 
 Time = TIMESTAMP(timezone=True)
 
 
-class Consolidation(MessageRangeColumns, Table):
+class Consolidation(MessageRangeColumns, RefusalsColumn, Table):
     """A range of messages that facts and memories were learnt from; both ends are inclusive.
 
     The facts and memories themselves are in `statements` and `teachings`. This row has a hash of the messages that were

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.chats.heads import read_head
 from app.diary import queries
@@ -26,6 +25,7 @@ from app.diary.settings import DiarySettings
 from app.diary.wording import Written, count_lines, word_entry
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
+from app.kit.refusals import Refusal
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
 from app.layers.ask import Inquiry, NoUsableAnswer
@@ -96,10 +96,13 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _F
 
 
 async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> FoldDraft:
+    refusals: Sequence[Refusal] = ()
     if ctx.model is not None:
         inquiry, character = Inquiry.of(ctx.model, ctx.database, claimed), _character(claimed)
-        with suppress(NoUsableAnswer):
+        try:
             return await ask_for_diary(inquiry, ctx.prompt(DIARY), character, fold.cast, fold.former, fold.entries)
+        except NoUsableAnswer as error:
+            refusals = error.refusals
     # In a thread, because long entries would block the event loop.
     text = await asyncio.to_thread(
         fold_quotes,
@@ -108,7 +111,7 @@ async def _draft(ctx: JobContext, claimed: Claimed, fold: _Fold) -> FoldDraft:
         most_lines=fold.most_lines,
         count_tokens=count_tokens,
     )
-    return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
+    return FoldDraft(text, "extractive", None, EXTRACT_VERSION, refusals=refusals)
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> bool:
@@ -128,7 +131,7 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
         db_session,
         head.line,
         narrative,
-        FoldDraft(fit_lines(draft.text, fold.most_lines), draft.origin, draft.model, draft.prompt_version),
+        replace(draft, text=fit_lines(draft.text, fold.most_lines)),
         base=fold.base,
         first_unit=fold.first_number,
         last_unit=fold.last_number,

@@ -22,6 +22,7 @@ from app.kit.auth import KeyedRoute
 from app.kit.deps import Db, Now
 from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, make_page
 from app.kit.wire import Name, OrjsonResponse
+from app.layers.derived import list_refusals
 
 EntryId = Annotated[UUID, Path(description="The entry's id.")]
 OfCharacter = Annotated[Name | None, Query(description="The character whose diary it is.")]
@@ -175,5 +176,6 @@ def _folded_out(folded: book.Folded) -> dict[str, Any]:
         "origin": version.origin if version else None,
         "model": version.model if version else None,
         "prompt_version": version.prompt_version if version else None,
+        "refusals": list_refusals(version.origin, version.refusals) if version else [],
         "created_at": version.created_at if version else None,
     }

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.kit.wire import WORK_ID, Name, Patch, RequestModel, Text, absent
-from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
+from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, REFUSALS, Origin, RefusalOut
 
 MAX_ENTRY_CHARS = 4_000
 
@@ -133,6 +133,7 @@ class FoldedOut(BaseModel):
     origin: Origin | None = Field(description=ORIGIN)
     model: str | None = Field(description="The model that generated it.")
     prompt_version: str | None = Field(description="The version of the prompt it was generated with.")
+    refusals: list[RefusalOut] = Field(description=REFUSALS)
     created_at: datetime | None = Field(description="When it was generated.")
 
 

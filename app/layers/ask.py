@@ -41,7 +41,16 @@ BuildRequest = Callable[[int], list[ChatMessage]]
 
 
 class NoUsableAnswer(ModelError):
-    """The model has declined twice, or three of its answers were refused. The layer continues without a model."""
+    """The model has declined twice, or three of its answers were refused. The layer continues without a model.
+
+    Attributes:
+        refusals: The refused answers of the work item, at least one, in their order.
+
+    """
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        super().__init__(refusals[-1].reason, transient=False)
+        self.refusals = tuple(refusals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +117,9 @@ class Inquiry:
         """Raise NoUsableAnswer if the model is not to be asked again."""
         declined = sum(refusal.kind == "declined" for refusal in self._counted)
         if declined >= MAX_DECLINED or len(self._counted) >= MAX_REFUSED:
-            # The item is deleted when its memory is saved, so only this log entry keeps the reasons.
             why = "; ".join(map(str, self.refusals))
             log.warning("the model is not asked again for %s; its answers were refused: %s", self._layer, why)
-            raise NoUsableAnswer(self.refusals[-1].reason, transient=False)
+            raise NoUsableAnswer(self.refusals)
 
     @property
     def is_last(self) -> bool:

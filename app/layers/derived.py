@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
 from uuid import UUID
 
+from pydantic import BaseModel, Field
 from sqlalchemy import ColumnElement, LargeBinary, Select, String, cast, exists, literal, select, true
 from sqlalchemy import Table as CoreTable
 from sqlalchemy.dialects.postgresql import JSONB
@@ -22,6 +23,7 @@ from app.chats.head import Head, RangeMessage
 from app.chats.ranges import inside_of, join_ranges
 from app.chats.scheduling import cancel_automatic, schedule
 from app.kit.db import DbSession
+from app.kit.refusals import REFUSAL_KINDS, Refusal, RefusalKind
 from app.kit.work_queue import NewWork, WorkItem
 from app.messages.reads import list_not_deleted
 
@@ -34,7 +36,21 @@ ORIGIN = (
     "sentences; `tool`, the model of the chat by calling a tool; `person`, a person."
 )
 IN_PROMPT = "Whether contexts of this line contain it, unless a small `max_tokens` trims it."
+REFUSALS = (
+    "The answers of the model that were refused, in their order, because of which the text was made without it: "
+    "`origin` is then `extractive`. Otherwise, and if no model was asked, the list is empty."
+)
 EDITED = "Whether a person changed a text written by the service or by a tool."
+
+
+class RefusalOut(BaseModel):
+    """An answer of the model that was refused."""
+
+    kind: RefusalKind = Field(description=f"What is wrong with the answer. {REFUSAL_KINDS}")
+    reason: str = Field(
+        description="The fault, as a sentence or a part of one. The next request to the model contained it."
+    )
+
 
 _RENAME_IN_FILTERS = """
     UPDATE {table} SET filters = jsonb_set(filters, '{{disabled}}', (
@@ -59,11 +75,34 @@ class DerivedColumns:
     prompt_version: Mapped[str | None]
 
 
+class RefusalsColumn:
+    """The column of a row whose text can be made without the model, after it was asked.
+
+    `refusals` are the refused answers of the model because of which the text was made without it. It is null if the
+    text has another origin, or if no model was asked.
+    """
+
+    refusals: Mapped[list[dict[str, str]] | None] = mapped_column(Json)
+
+
 class MessageRangeColumns(DerivedColumns):
     """The columns of a row that was derived from the messages `first_seq…last_seq`, both inclusive."""
 
     first_seq: Mapped[int | None]
     last_seq: Mapped[int | None]
+
+
+def keep_refusals(refusals: Sequence[Refusal]) -> list[dict[str, str]] | None:
+    """Return the value of the column `refusals`: null if no answer was refused."""
+    return [{"kind": one.kind, "reason": one.reason} for one in refusals] or None
+
+
+def list_refusals(origin: str, refusals: list[dict[str, str]] | None) -> list[dict[str, str]]:
+    """Return the column `refusals` as the API has it (`RefusalOut`); nothing unless the text was quoted.
+
+    An older release that makes a text with the model leaves the column as it is.
+    """
+    return (refusals or []) if origin == "extractive" else []
 
 
 @dataclass(frozen=True, slots=True)

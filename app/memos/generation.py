@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from app.kit.job_context import PromptTemplate
 from app.kit.llm.client import ChatMessage
+from app.kit.refusals import Refusal
 from app.kit.tokens import count_tokens
 from app.layers.ask import Inquiry, ask_model
 from app.memos.answers import MEMO_PROFILE
@@ -29,12 +30,16 @@ Origin = Literal["model", "extractive"]
 
 @dataclass(frozen=True, slots=True)
 class MemoDraft:
-    """The result of a summariser; a memo without highlights is empty."""
+    """The result of a summariser; a memo without highlights is empty.
+
+    `refusals` are the refused answers of the model because of which its sentences are quoted.
+    """
 
     highlights: Sequence[Highlight]
     origin: Origin
     model: str | None
     prompt_version: str | None
+    refusals: Sequence[Refusal] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.ask import Inquiry, NoUsableAnswer
+from app.layers.derived import keep_refusals
 from app.layers.job import Job, Made
 from app.memos import queries
 from app.memos.generation import ExtractiveSummariser, MemoDraft, MemoRequest, Summariser, choose_summariser
@@ -127,11 +128,11 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: _Source) -> MemoDraf
         return MemoDraft((), summariser.origin, None, None)
     try:
         return await summariser.summarise(_request(claimed, source))
-    except NoUsableAnswer:
+    except NoUsableAnswer as error:
         extractive = ExtractiveSummariser()
         async with ctx.database.unit_of_work() as db_session:
             source = await _with_history(db_session, claimed, source, extractive.history_messages)
-        return await extractive.summarise(_request(claimed, source))
+        return replace(await extractive.summarise(_request(claimed, source)), refusals=error.refusals)
 
 
 def _request(claimed: Claimed, source: _Source) -> MemoRequest:
@@ -157,6 +158,7 @@ async def _save(db_session: DbSession, made: Made[_Source, MemoDraft]) -> None:
         **text_values(draft.highlights, render_highlights(draft.highlights)),
         "status": "ready" if draft.highlights else "empty",
         "origin": draft.origin,
+        "refusals": keep_refusals(draft.refusals),
         "source_hash": made.source.hash,
         "model": draft.model,
         "prompt_version": draft.prompt_version,

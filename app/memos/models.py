@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
-from app.layers.derived import MessageRangeColumns
+from app.layers.derived import MessageRangeColumns, RefusalsColumn
 
 Time = TIMESTAMP(timezone=True)
 Json = JSONB(none_as_null=True)
@@ -18,7 +18,7 @@ NAME = "memos"
 """The layer's name."""
 
 
-class Memo(MessageRangeColumns, Table):
+class Memo(MessageRangeColumns, RefusalsColumn, Table):
     """A memo of the batch `first_seq…last_seq` (inclusive), or a memo that a person wrote, which covers no messages.
 
     `sort_key` orders the book: twice the first seq of a batch; for a person's memo twice the seq it follows, plus one.

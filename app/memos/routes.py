@@ -18,6 +18,7 @@ from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, ma
 from app.kit.scopes import read_scopes
 from app.kit.wire import OrjsonResponse
 from app.kit.work_queue import WorkItem
+from app.layers.derived import list_refusals
 from app.memos import book
 from app.memos.backfill import backfill
 from app.memos.models import Memo
@@ -157,5 +158,6 @@ def _memo_out(memo: Memo, work: WorkItem | None, in_prompt: bool) -> dict[str, A
         "attempts": work.attempts if work else memo.attempts,
         "model": memo.model,
         "prompt_version": memo.prompt_version,
+        "refusals": list_refusals(memo.origin, memo.refusals),
         "created_at": memo.created_at,
     }

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.kit.validation_errors import FieldError
 from app.kit.wire import MAX_SEQ, WORK_ID, Patch, Text, absent
-from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
+from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, REFUSALS, Origin, RefusalOut
 
 MAX_MEMO_CHARS = 20_000
 
@@ -53,6 +53,7 @@ class MemoOut(BaseModel):
     attempts: int = Field(description="The number of attempts to generate it.")
     model: str | None = Field(description="The model that generated it.")
     prompt_version: str | None = Field(description="The version of the prompt it was generated with.")
+    refusals: list[RefusalOut] = Field(description=REFUSALS)
     created_at: datetime = Field(description="When its batch was formed, or when a person wrote it.")
 
 

@@ -11,13 +11,13 @@ from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
-from app.layers.derived import DerivedColumns
+from app.layers.derived import DerivedColumns, RefusalsColumn
 
 Time = TIMESTAMP(timezone=True)
 Json = JSONB(none_as_null=True)
 
 
-class NarrativeVersion(DerivedColumns, Table):
+class NarrativeVersion(DerivedColumns, RefusalsColumn, Table):
     """One version of a narrative.
 
     `layer` and `subject` identify the narrative: `summary`, `recap`, or `diary` with the character's name.

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.kit.paging import make_page
 from app.kit.wire import MAX_SEQ, RequestModel, Text
-from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, Origin
+from app.layers.derived import EDITED, IN_PROMPT, ORIGIN, REFUSALS, Origin, RefusalOut, list_refusals
 from app.narratives.service import ListedVersion
 
 MAX_NARRATIVE_CHARS = 20_000
@@ -41,6 +41,7 @@ class VersionOut(BaseModel):
     origin: Origin | None = Field(description=ORIGIN)
     model: str | None = Field(description="The model that generated it.")
     prompt_version: str | None = Field(description="The version of the prompt it was generated with.")
+    refusals: list[RefusalOut] = Field(description=REFUSALS)
 
 
 class ChooseVersion(RequestModel):
@@ -91,7 +92,8 @@ def version_out(listed: ListedVersion | None) -> dict[str, Any]:
     """Return the JSON fields of a version whose units are message seqs; None is a narrative without versions."""
     if listed is None:
         names = ("version", "first_seq", "last_seq", "created_at", "origin", "model", "prompt_version")
-        return dict.fromkeys(names) | dict.fromkeys(("stale", "in_prompt", "edited", "current"), False) | {"text": ""}
+        flags = ("stale", "in_prompt", "edited", "current")
+        return dict.fromkeys(names) | dict.fromkeys(flags, False) | {"text": "", "refusals": []}
     version, is_stale, in_prompt = listed
     return {
         "version": version.version,
@@ -106,4 +108,5 @@ def version_out(listed: ListedVersion | None) -> dict[str, Any]:
         "origin": version.origin,
         "model": version.model,
         "prompt_version": version.prompt_version,
+        "refusals": list_refusals(version.origin, version.refusals),
     }

@@ -15,8 +15,10 @@ import orjson
 from app.chats.hashes import range_hash
 from app.kit.db import Connection, DbSession
 from app.kit.errors import NotFound
+from app.kit.refusals import Refusal
 from app.kit.tokens import count_tokens
 from app.kit.wire import MAX_SEQ
+from app.layers.derived import keep_refusals
 from app.narratives import queries
 from app.narratives.chain import Chain, Link
 from app.narratives.models import NarrativeVersion
@@ -52,6 +54,7 @@ class FoldDraft:
     origin: Literal["model", "extractive", "person"]
     model: str | None = None
     prompt_version: str | None = None
+    refusals: Sequence[Refusal] = ()
     kept_text: str = ""
 
 
@@ -390,6 +393,7 @@ def _version(
         tokens=count_tokens(join_texts(draft.kept_text, draft.text)),
         model=draft.model,
         prompt_version=draft.prompt_version,
+        refusals=keep_refusals(draft.refusals),
         edited=False,
         current=True,
         created_at=now,

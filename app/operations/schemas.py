@@ -6,8 +6,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kit.refusals import REFUSAL_KINDS, RefusalKind
 from app.kit.wire import Name, RequestModel
+from app.layers.derived import RefusalOut
 from app.operations.readiness import DatabaseState, RedisState
 
 
@@ -41,15 +41,6 @@ class Readiness(BaseModel):
     )
     work: Literal["on time", "late"] = Field(
         description="`late`: an item of due work has waited for a worker for longer than `MEMOBOOK_WORK_LATE_S`."
-    )
-
-
-class RefusalOut(BaseModel):
-    """An answer of the model that was refused."""
-
-    kind: RefusalKind = Field(description=f"What is wrong with the answer. {REFUSAL_KINDS}")
-    reason: str = Field(
-        description="The fault, as a sentence or a part of one. The next request to the model contains it."
     )
 
 

@@ -10,13 +10,13 @@ from sqlalchemy.ext.hybrid import hybrid_property
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
-from app.layers.derived import MessageRangeColumns
+from app.layers.derived import MessageRangeColumns, RefusalsColumn
 
 Time = TIMESTAMP(timezone=True)
 Json = JSONB(none_as_null=True)
 
 
-class Scene(MessageRangeColumns, Table):
+class Scene(MessageRangeColumns, RefusalsColumn, Table):
     """A closed scene `first_seq…last_seq` (inclusive) and its recap, or one whose break was removed.
 
     The open scene after the last break has no row.

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from app.chats.head import Head
@@ -10,6 +9,7 @@ from app.chats.heads import read_head
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.llm.client import ModelError
+from app.kit.refusals import Refusal
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
 from app.layers.ask import Inquiry, NoUsableAnswer
@@ -101,9 +101,10 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: _Source) -> FoldDraf
 
 async def _fold(ctx: JobContext, claimed: Claimed, source: _Source) -> FoldDraft:
     """Return the running recap with the scenes folded in, by the model or from quotations."""
+    refusals: Sequence[Refusal] = ()
     if ctx.model is not None:
         inquiry, prompt = Inquiry.of(ctx.model, ctx.database, claimed), ctx.prompt(prompts.RECAP)
-        with suppress(NoUsableAnswer):
+        try:
             return await ask_for_recap(
                 inquiry,
                 prompt,
@@ -112,9 +113,11 @@ async def _fold(ctx: JobContext, claimed: Claimed, source: _Source) -> FoldDraft
                 user_name=source.user_name,
                 language=source.language,
             )
+        except NoUsableAnswer as error:
+            refusals = error.refusals
     recaps = [scene.recap for scene in source.scene_recaps]
     text = await asyncio.to_thread(fold_quotes, source.former, recaps, count_tokens=count_tokens)
-    return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
+    return FoldDraft(text, "extractive", None, EXTRACT_VERSION, refusals=refusals)
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Source, FoldDraft]) -> bool:

@@ -1,7 +1,7 @@
 """The job that makes the recap of a scene."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
@@ -11,9 +11,11 @@ from app.kit.attempts import save_progress
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.llm.client import LanguageModel
+from app.kit.refusals import Refusal
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
 from app.layers.ask import Inquiry, NoUsableAnswer
+from app.layers.derived import keep_refusals
 from app.layers.job import Job, Made
 from app.scenes import queries
 from app.scenes.answers import SceneText, render_recap
@@ -28,12 +30,16 @@ from app.summarising.source import Source, read_source
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A draft of a scene's recap; `text` is None if there is nothing to summarise."""
+    """A draft of a scene's recap; `text` is None if there is nothing to summarise.
+
+    `refusals` are the refused answers of the model because of which the recap quotes the messages.
+    """
 
     text: SceneText | None
     origin: Literal["model", "extractive"]
     model: str | None = None
     prompt_version: str | None = None
+    refusals: Sequence[Refusal] = ()
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> Source | None:
@@ -50,12 +56,15 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: Source) -> _Draft:
     origin: Literal["model", "extractive"] = "extractive" if ctx.model is None else "model"
     if not source.utterances:  # no message is eligible, so no model is called
         return _Draft(None, origin)
+    refusals: Sequence[Refusal] = ()
     if ctx.model is not None:
-        with suppress(NoUsableAnswer):
+        try:
             return await _ask(ctx, ctx.model, claimed, source)
+        except NoUsableAnswer as error:
+            refusals = error.refusals
     # In a thread, because long messages would block the event loop.
     text = await asyncio.to_thread(quote_scene, source.utterances, count_tokens=count_tokens)
-    return _Draft(text, "extractive", None, EXTRACT_VERSION)
+    return _Draft(text, "extractive", None, EXTRACT_VERSION, refusals)
 
 
 async def _ask(ctx: JobContext, model: LanguageModel, claimed: Claimed, source: Source) -> _Draft:
@@ -122,6 +131,7 @@ def _values(draft: _Draft) -> dict[str, Any]:
         "tokens": count_tokens(recap),
         "model": draft.model,
         "prompt_version": draft.prompt_version,
+        "refusals": keep_refusals(draft.refusals),
     }
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.kit.wire import WORK_ID, Patch, RequestModel, Text, absent
 from app.kit.work_queue import WorkItem
-from app.layers.derived import EDITED, ORIGIN, Origin
+from app.layers.derived import EDITED, ORIGIN, REFUSALS, Origin, RefusalOut, list_refusals
 from app.scenes.answers import MAX_TITLE_CHARS
 from app.scenes.book import Listed
 
@@ -52,6 +52,7 @@ class SceneOut(BaseModel):
     attempts: int = Field(description="The number of attempts to make the recap.")
     model: str | None = Field(description="The model that wrote the recap.")
     prompt_version: str | None = Field(description="The version of the prompt that the recap was made with.")
+    refusals: list[RefusalOut] = Field(description=REFUSALS)
     created_at: datetime | None = Field(description="When the scene was closed for the first time.")
 
 
@@ -119,8 +120,8 @@ def scene_out(listed: Listed) -> dict[str, Any]:
     }
     scene, work = listed.scene, listed.work
     if scene is None:
-        known = place | {"open": True, "stale": False, "in_prompt": False, "edited": False, "attempts": 0}
-        return dict.fromkeys(SceneOut.model_fields) | known
+        known = {"open": True, "stale": False, "in_prompt": False, "edited": False, "attempts": 0, "refusals": []}
+        return dict.fromkeys(SceneOut.model_fields) | place | known
     failed = scene.status == "pending" and work is not None and work.failed_at is not None
     return (
         dict.fromkeys(SceneOut.model_fields)
@@ -142,6 +143,7 @@ def scene_out(listed: Listed) -> dict[str, Any]:
             "attempts": work.attempts if work else scene.attempts,
             "model": scene.model,
             "prompt_version": scene.prompt_version,
+            "refusals": list_refusals(scene.origin, scene.refusals),
             "created_at": scene.created_at,
         }
     )

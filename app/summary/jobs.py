@@ -5,7 +5,6 @@ A fold makes a new version from a former one, its *base*, and a range of message
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from app.chats.heads import read_head
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.llm.client import ModelError
+from app.kit.refusals import Refusal
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed
 from app.layers.ask import Inquiry, NoUsableAnswer
@@ -169,17 +169,19 @@ async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any])
 
 
 async def _fold(ctx: JobContext, inquiry: Inquiry | None, fold: _Fold, instruction: str | None) -> FoldDraft:
-    source = fold.source
+    source, refusals = fold.source, tuple[Refusal, ...]()
     if not source.utterances:  # no message is eligible, so no model is called
         return FoldDraft(fold.base_text, "extractive")
     if inquiry is not None:
-        with suppress(NoUsableAnswer):
+        try:
             return await ask_for_summary(
                 inquiry, ctx.prompt(prompts.SUMMARY), fold.base_text, fold.kept_text, source, instruction
             )
+        except NoUsableAnswer as error:
+            refusals = error.refusals
     # In a thread, because long messages would block the event loop.
     text = await asyncio.to_thread(fold_quotes, fold.base_text, source.utterances, count_tokens=count_tokens)
-    return FoldDraft(text, "extractive", None, EXTRACT_VERSION)
+    return FoldDraft(text, "extractive", None, EXTRACT_VERSION, refusals=refusals)
 
 
 FOLD_SUMMARY = Job(read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

@@ -5,7 +5,7 @@ from uuid import UUID
 import httpx
 
 from app.kit.db import Connection
-from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage
+from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage, refuse
 from tests.talk import append, edit, put, talk
 
 LEARNT = '{"memory": "Kai counts the lamps every night.", "category": "context", "importance": 0.7, "from": [1]}'
@@ -25,6 +25,7 @@ async def change_one(api: httpx.AsyncClient) -> None:
 async def name_the_model(connection: Connection, chat_key: UUID) -> None:
     """Ranges as if the model had read them: in the story, it answers other prompts only."""
     await connection.execute("UPDATE consolidations SET model = 'scripted-1' WHERE chat_key = $1", chat_key)
+    await refuse(connection, chat_key, "consolidations")
 
 
 SAMPLE = LayerSample(

@@ -60,6 +60,12 @@ async def _write_nothing(_api: httpx.AsyncClient) -> None:
     """A layer that people write nothing in."""
 
 
+async def refuse(connection: Connection, chat_key: UUID, table: str) -> None:
+    """Have the rows of a chat look as if they were quoted, because the model had declined."""
+    refusals = """'[{"kind": "declined", "reason": "the model refuses"}]'"""
+    await connection.execute(f"UPDATE {table} SET refusals = {refusals} WHERE chat_key = $1", chat_key)
+
+
 async def _fill_nothing(_connection: Connection, _chat_key: UUID) -> None:
     """A layer whose rows have something in every column by then."""
 

@@ -1,8 +1,10 @@
 """What the tests of all layers need to know of memos."""
 
+from functools import partial
+
 import httpx
 
-from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage
+from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage, refuse
 from tests.talk import append, get, ok, talk
 
 
@@ -28,7 +30,7 @@ SAMPLE = LayerSample(
     last_attempts={"": LastAttempt("%", due_memo, "UPDATE memos SET current_hash = '\\x00'")},
     # A person's memo is placed after a seq.
     begins={"memos": lambda row: row["first_seq"] or (row["sort_key"] - 1) / 2},
-    rich=RichRows(write_last=change_book),
+    rich=RichRows(write_last=change_book, fill=partial(refuse, table="memos")),
     wording={"memo/3": "ce42dd301e06"},
     examples=frozenset({"Ilse", "Tomas", "Noor", "Dara", "Voss"}),
     before={"regenerate_memo": find_second},

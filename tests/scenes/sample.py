@@ -5,7 +5,7 @@ from uuid import UUID
 import httpx
 
 from app.kit.db import Connection
-from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage
+from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage, refuse
 from tests.scenes.story import BY_HAND, lift_break, set_break
 from tests.scenes.story import story_model as scene_model
 from tests.talk import append, get, ok, put, talk
@@ -49,6 +49,7 @@ async def give_reasons(connection: Connection, chat_key: UUID) -> None:
     """Have the scenes look as if a model had closed them."""
     reason = "reason = 'They leave the island.', closed_by = 'model', truncated = lifted_at IS NOT NULL"
     await connection.execute(f"UPDATE scenes SET {reason} WHERE chat_key = $1", chat_key)
+    await refuse(connection, chat_key, "scenes")
 
 
 async def write_scenes(api: httpx.AsyncClient) -> None:

@@ -1,8 +1,10 @@
 """What the tests of all layers need to know of the summary."""
 
+from functools import partial
+
 import httpx
 
-from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage
+from tests.layers.sample import LastAttempt, LayerSample, RichRows, Stage, refuse
 from tests.summary.folds import OWN_FOLDS, counting_fold
 from tests.talk import append, ok, put, talk
 
@@ -32,7 +34,9 @@ async def write_version(api: httpx.AsyncClient, chat: str) -> dict[str, str]:
 SAMPLE = LayerSample(
     last_attempts={"": LastAttempt("fold", due_summary, "UPDATE messages SET digest = '\\x00'")},
     rich=RichRows(
-        settings={"summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2}}, write_after=write_summary
+        settings={"summary": {"enabled": True, "threshold_messages": 4, "keep_messages": 2}},
+        write_after=write_summary,
+        fill=partial(refuse, table="narrative_versions"),
     ),
     wording={"summary/3": "5c9ecea9c80d"},
     examples=frozenset({"Oskar", "Wren"}),
