@@ -1,6 +1,7 @@
 """The jobs that write for a character: one writes an entry about a period (the last turns), one rewrites a stale entry.
 
-Only a model can write in a character's voice, so without a model, or without a usable answer, these jobs write no text.
+Only a model can write in a character's voice, so without a model these jobs write no text. If no answer of the model
+can be used, the work item has failed for good, and the API shows it with the refused answers.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
-from app.layers.ask import Inquiry, NoUsableAnswer
+from app.layers.ask import Inquiry
 from app.layers.job import Job, Made
 from app.messages.reads import list_not_deleted
 from app.summarising.source import Source, read_source
@@ -105,17 +106,14 @@ async def _read_stale(_ctx: JobContext, db_session: DbSession, claimed: Claimed)
 async def _draft(ctx: JobContext, claimed: Claimed, period: _Period) -> EntryDraft | None:
     """Return the character's entry, without content if the period has no message of the character any more.
 
-    Returns None if there is no model, or if its answers cannot be used; contexts then still leave out a stale entry.
+    Returns None if there is no model; contexts then still leave out a stale entry. Raises ModelError, NoUsableAnswer.
     """
     if not period.speaks:
         return EntryDraft(None, None, None)
     if ctx.model is None:
         return None
     inquiry, prompt = Inquiry.of(ctx.model, ctx.database, claimed), ctx.prompt(DIARY_ENTRY)
-    try:
-        return await ask_for_entry(inquiry, prompt, period.character, period.source, period.last)
-    except NoUsableAnswer:
-        return None
+    return await ask_for_entry(inquiry, prompt, period.character, period.source, period.last)
 
 
 async def _is_period_unchanged(db_session: DbSession, made: Made[_Period, EntryDraft]) -> bool:

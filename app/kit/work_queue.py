@@ -296,6 +296,7 @@ async def record_failure(
     transient: bool,
     now: datetime,
     retry_after_s: float | None = None,
+    final: bool = False,
 ) -> bool:
     """Record a failed attempt. The item is retried after a delay; after the last attempt it has failed for good.
 
@@ -310,9 +311,10 @@ async def record_failure(
             retried all the same when the model answers again.
         now: The service's time.
         retry_after_s: The minimum delay that the model's server asked for, or None.
+        final: Whether no further attempt can succeed, so that this one is the last.
 
     """
-    last = claimed.attempts >= MAX_ATTEMPTS
+    last = final or claimed.attempts >= MAX_ATTEMPTS
     wait_s = max(RETRY_DELAYS_S[min(claimed.attempts, len(RETRY_DELAYS_S)) - 1], retry_after_s or 0)
     status = await db_session.raw.execute(
         "UPDATE work SET lease = NULL, leased_until = NULL, error = $6, transient = $7, failed_at = $9,"

@@ -41,7 +41,10 @@ BuildRequest = Callable[[int], list[ChatMessage]]
 
 
 class NoUsableAnswer(ModelError):
-    """The model has declined twice, or three of its answers were refused. The layer continues without a model.
+    """The model has declined twice, or three of its answers were refused.
+
+    The layer continues without a model. If it cannot, and the error reaches the runner, the work item has failed for
+    good.
 
     Attributes:
         refusals: The refused answers of the work item, at least one, in their order.
@@ -49,7 +52,7 @@ class NoUsableAnswer(ModelError):
     """
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
-        super().__init__(refusals[-1].reason, transient=False)
+        super().__init__(f"no answer of the model could be used: {refusals[-1].reason}", transient=False)
         self.refusals = tuple(refusals)
 
 

@@ -25,6 +25,7 @@ from app.kit.llm.client import ModelError
 from app.kit.log.formatter import describe
 from app.kit.scopes import raise_scope
 from app.kit.work_queue import MAX_ATTEMPTS, Claimed
+from app.layers.ask import NoUsableAnswer
 from app.layers.job import Job, LeftToOthers, Made
 from app.layers.layer import Layer, find_layer
 from app.summarising.fitting import DoesNotFit
@@ -146,6 +147,7 @@ async def _leave_to_others(ctx: JobContext, claimed: Claimed, why: str) -> None:
 async def _fail(ctx: JobContext, claimed: Claimed, error: ModelError) -> None:
     """Record a failure on the work item, and defer `LayerChanged` if it is final."""
     log.info("%s failed%s", claimed.layer, " for now" if error.curable else "")
+    is_final = isinstance(error, NoUsableAnswer)  # the model is not asked again, so further attempts would be in vain
     async with ctx.database.unit_of_work() as db_session:
         head = await _lock_head(db_session, claimed)
         is_recorded = await work_queue.record_failure(
@@ -155,9 +157,10 @@ async def _fail(ctx: JobContext, claimed: Claimed, error: ModelError) -> None:
             transient=error.curable,
             now=ctx.clock(),
             retry_after_s=error.retry_after_s,
+            final=is_final,
         )
         _record_outcome(db_session, head, claimed, item_changed=is_recorded)
-        if claimed.attempts >= MAX_ATTEMPTS and head is not None:
+        if (is_final or claimed.attempts >= MAX_ATTEMPTS) and head is not None:
             defer(db_session, LayerChanged(head, claimed.layer))
 
 

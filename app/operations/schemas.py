@@ -92,7 +92,8 @@ class WorkOut(BaseModel):
     refusals: list[RefusalOut] = Field(
         description="The answers of the model that were refused, in their order, over all attempts. After two answers "
         "that decline, or three of any kind, the model is not asked again, and the memory is made without it "
-        "(`origin` is `extractive`), or no diary entry is written. The list is empty again when the item becomes due "
+        "(`origin` is `extractive`). A diary entry is not written then, and the item is "
+        "`failed`. The list is empty again when the item becomes due "
         "for a new reason."
     )
     run_after: datetime = Field(description="The earliest time of the next attempt.")

@@ -592,6 +592,57 @@ async def test_a_model_that_fails_is_asked_again(
     assert await contents(api) == [WRITTEN]
 
 
+DECLINES = "I'm sorry, but I can't help with that request."
+REFUSALS = [{"kind": "declined", "reason": "the model refuses"}] * 2
+
+
+async def test_without_a_usable_answer_no_entry_is_written(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    await turns(api, 1, 1)
+    model.script(DECLINES, DECLINES)
+    assert await settle(dispatcher, clock) == 1
+    assert await entries(api) == []
+    (item,) = ok(await api.get("/v1/work", params={"chat_id": "c"}), 200)["items"]
+    assert (item["status"], item["attempts"], item["refusals"]) == ("failed", 1, REFUSALS)
+    assert item["error"] == "no answer of the model could be used: the model refuses"
+    assert await settle(dispatcher, clock, 3_600) == 0
+    ok(await api.post(f"/v1/work/{item['id']}/retry"), 202)
+    model.script(WRITTEN)
+    await settle(dispatcher, clock)
+    assert await contents(api) == [WRITTEN]
+    assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
+
+
+async def test_a_stale_entry_stays_out_if_no_answer_is_usable(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    await turns(api, 1, 1)
+    model.script(WRITTEN)
+    await settle(dispatcher, clock)
+    await edit(api, "m1", content="Tell me their names.")
+    model.script(DECLINES, DECLINES)
+    await settle(dispatcher, clock)
+    (entry,) = await entries(api)
+    assert (entry["stale"], entry["in_prompt"]) == (True, False)
+    assert (await get(api, ""))["work"] == {"due": 0, "failed": 1}
+
+
+async def test_an_entry_that_is_not_written_delays_no_cut(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    await put(api, settings={"history": {"keep_messages": 4, "grow_messages": 4}}, status=200)
+    model.otherwise = DECLINES
+    await turns(api, 1, 4)
+    await settle(dispatcher, clock)
+    assert (await get(api, ""))["work"] == {"due": 0, "failed": 4}
+    await turns(api, 5, 9)
+    assert (await get(api, ""))["anchor_seq"] > 1
+
+
 async def test_an_edit_makes_an_entry_due_again_that_failed_for_good(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
