@@ -45,7 +45,7 @@ JOINED_WITH_MESSAGES = {
     "app/context/queries.py": "a context is one statement: the line's row, its messages, and what the layers add",
     "app/diary/change_queries.py": "updates the dates of entries by their messages",
     "app/diary/queries.py": "periods: who spoke in their messages, and who wrote an entry then",
-    "app/knowledge/queries.py": "compares teachings with the hashes of the texts of messages",
+    "app/knowledge/message_queries.py": "compares teachings with the hashes of the texts of messages",
     "app/memos/queries.py": "the window: memos with the dates of their messages",
     "app/passages/lookup.py": "messages that the index has found, or that are not in it yet",
     "app/passages/models.py": "a row of the index is kept while a line has its text",

@@ -21,7 +21,7 @@ from app.consolidation.generation import (
 from app.consolidation.prompts import CONSOLIDATION
 from app.consolidation.ranges import RANGE, Due
 from app.consolidation.settings import ConsolidationSettings
-from app.consolidation.store import list_noted, place_of, store
+from app.consolidation.store import find_age_time, list_noted, place_of, store
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
@@ -65,7 +65,10 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Ra
     source = await read_source(db_session.raw, line, due.first_seq, due.last_seq, filters)
     if source is None:
         return None
-    noted = await list_noted(db_session, head, place_of(head, source), now=ctx.clock()) if ctx.model else []
+    noted = list[Noted]()
+    if ctx.model:
+        aged_at = find_age_time(source, ctx.clock())
+        noted = await list_noted(db_session, head, place_of(head, source), aged_at=aged_at)
     return _Range(due, filters, source, noted)
 
 

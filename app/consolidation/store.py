@@ -51,16 +51,25 @@ def place_of(head: Head, source: Source) -> Place:
     return Place(head.tenant, head.chat_key, source.user_id, source.sole, LearningSettings.of(head.settings))
 
 
-async def list_noted(db_session: DbSession, head: Head, place: Place, *, now: datetime) -> list[Noted]:
-    """Return what the chat knows: the facts, then its strongest memories."""
+async def list_noted(db_session: DbSession, head: Head, place: Place, *, aged_at: datetime) -> list[Noted]:
+    """Return what the chat knows: the facts, then its strongest memories, which have faded as they had at `aged_at`."""
     view = _view(head, place)
     facts = await list_held(db_session, view)
-    memory_view = MemoryView(view, MemorySettings.of(head.settings), head.time_zone)
-    memories = await list_strongest(db_session, memory_view, MOST_NOTED_MEMORIES, now=now)
+    memory_view = MemoryView(view, MemorySettings.of(head.settings), head.time_zone, aged_at)
+    memories = await list_strongest(db_session, memory_view, MOST_NOTED_MEMORIES, now=aged_at)
     return [
         *(Noted(key, one.content or "") for key, one in sorted(facts.items())),
         *(Noted(None, one.content) for one in memories),
     ]
+
+
+def find_age_time(source: Source, now: datetime) -> datetime:
+    """Return the time that decides which memories have faded for the reader of a range, never after `now`.
+
+    It is when the newest message of the range was sent. At this time of an imported conversation, the memories of its
+    earlier ranges have not faded yet, so that they are noted and are not learnt twice.
+    """
+    return min(source.sent_at[source.utterances[-1].seq], now) if source.utterances else now
 
 
 def _view(head: Head, place: Place) -> Viewpoint:
@@ -75,7 +84,8 @@ async def store(db_session: DbSession, head: Head, due: Due, source: Source, dra
     taught = {seq: Taught(source.message_ids[seq], hash_text(text)) for seq, text in texts.items()}
     found = _list_learnt(due, draft)
     if FactSettings.of(head.settings).enabled:
-        await _store_facts(db_session, head, place, [one for one in found if one.learnt.kind == "fact"], taught, at)
+        facts = [one for one in found if one.learnt.kind == "fact"]
+        await _store_facts(db_session, head, place, facts, taught, at, now)
     if MemorySettings.of(head.settings).enabled:
         learnt = [
             LearntMemory(
@@ -88,7 +98,15 @@ async def store(db_session: DbSession, head: Head, due: Due, source: Source, dra
             settings = MemorySettings.of(head.settings)
             scope = place.choose_scope()
             await remember(
-                db_session, head, scope, learnt, character=place.character, settings=settings, at=at, now=now
+                db_session,
+                head,
+                scope,
+                learnt,
+                character=place.character,
+                settings=settings,
+                at=at,
+                aged_at=find_age_time(source, now),
+                now=now,
             )
             record(db_session, head.line, MEMORIES)
 
@@ -100,6 +118,7 @@ async def _store_facts(
     facts: Sequence[_Dated],
     taught: Mapping[int, Taught],
     at: datetime,
+    now: datetime,
 ) -> None:
     if not facts:
         return
@@ -109,7 +128,9 @@ async def _store_facts(
         sources = [taught[seq] for seq in one.sources]
         said = say(choose_key(one.key or "", held), one.content)
         try:
-            await learn_value(db_session, head, place, said, sources, layer=FACTS, origin=origin, at=at + after)
+            await learn_value(
+                db_session, head, place, said, sources, layer=FACTS, origin=origin, at=at + after, now=now
+            )
         except TooManyKeys:  # only a new key can exceed the limit
             dropped += 1
     if dropped:

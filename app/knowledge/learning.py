@@ -117,11 +117,13 @@ async def learn_value(
     layer: str,
     origin: str,
     at: datetime,
+    now: datetime,
 ) -> bool:
     """Store a value of a key that was learnt from messages at the time `at`; return whether it is a new statement.
 
-    If the key had the same value at that time, the sources are added to the existing statement. `head` is that of the
-    chat's current line, locked, and the caller has locked the place (`lock_place`). Raises TooManyKeys.
+    If the key had the same value at that time, the sources are added to the existing statement. `now` is the service's
+    time, which is later than `at` if the messages are read again. `head` is that of the chat's current line, locked,
+    and the caller has locked the place (`lock_place`). Raises TooManyKeys.
     """
     view = Viewpoint(ScopeKey.of_chat(place.tenant, place.chat_key), head.line, place.character)
     live = await list_live(db_session, view, said.kind, said.key)
@@ -129,11 +131,11 @@ async def learn_value(
     same = (one for one in live if one.rank == scope.rank and one.character == (scope.character or None))
     former = next((one for one in same if one.learnt_at <= at), None)
     if former is not None and former.content is not None and is_same_value(former.content, said.content or ""):
-        known = await teach_by_messages(db_session, head, scope, former.statement_id, sources, layer=layer)
+        known = await teach_by_messages(db_session, head, scope, former.statement_id, sources, layer=layer, now=now)
         if known is not None:
             return False
     return await learn_by_messages(
-        db_session, head, scope, said, sources, statement_id=uuid7(), layer=layer, origin=origin, at=at
+        db_session, head, scope, said, sources, statement_id=uuid7(), layer=layer, origin=origin, at=at, now=now
     )
 
 

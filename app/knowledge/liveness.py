@@ -92,6 +92,16 @@ service.
 """
 
 
+def _write_teaches(*, chat: str, line: str, before: str, hidden: str = "t.hidden") -> str:
+    """Return the condition that `t` is a live teaching of the statement `s`; `hidden` is SQL for whether it is hidden.
+
+    The other arguments are those of `write_is_live`.
+    """
+    return f"""t.statement_id = s.statement_id AND coalesce(t.wide_key, t.chat_key) = s.owner_key AND NOT ({hidden})
+            AND CASE WHEN t.chat_key = {chat} THEN t.line_id = {line} AND ({before} IS NULL OR t.first_seq < {before})
+                ELSE {IS_ON_CURRENT_LINE} END"""
+
+
 def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False) -> str:
     """Return the condition that the statement `s` is live.
 
@@ -104,10 +114,7 @@ def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False)
     """
     hidden = f"t.hidden AND NOT (t.chat_key = {chat} AND {_IS_OPEN})" if with_open else "t.hidden"
     return f"""(s.is_set OR EXISTS (
-        SELECT FROM teachings t
-        WHERE t.statement_id = s.statement_id AND coalesce(t.wide_key, t.chat_key) = s.owner_key AND NOT ({hidden})
-            AND CASE WHEN t.chat_key = {chat} THEN t.line_id = {line} AND ({before} IS NULL OR t.first_seq < {before})
-                ELSE {IS_ON_CURRENT_LINE} END
+        SELECT FROM teachings t WHERE {_write_teaches(chat=chat, line=line, before=before, hidden=hidden)}
         {ONE_LOOKUP_EACH}))"""
 
 
@@ -189,15 +196,24 @@ def write_json(query: str) -> str:
         k.edited, k.learnt_us, k.operation, k.pattern))::text FROM ({query}) AS k"""  # noqa: S608
 
 
-def write_versions(owners: str, is_live: str, kind: str) -> str:
-    """Return the query of all live statements of a kind in `owners`: rank, current_name, and all columns.
+def write_versions(owners: str, kind: str, *, chat: str, line: str, before: str = "NULL::int") -> str:
+    """Return the query of all live statements of a kind in `owners`: rank, current_name, all columns, and `said_at`.
 
-    Use it for keys with few former values: it looks up the teachings of each statement, also of former values.
+    `said_at` is the date of a statement: when the newest of its live messages was sent. What a person or a tool wrote
+    is dated with the time at which it was written, but if a message has said the same since then, with that of the
+    message.
+
+    Use it for keys with few former values: it looks up the teachings of each statement, also of former values. `chat`,
+    `line` and `before` are those of `write_is_live`.
     """
     return f"""
     SELECT o.rank, o.current_name, s.* FROM ({owners}) AS o CROSS JOIN LATERAL (
-        SELECT * FROM statements s WHERE s.owner_key = o.owner_key AND s.line_id = o.line_id
-            AND s.kind = '{kind}' AND s.character = o.character AND {is_live} {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
+        SELECT s.*, CASE WHEN s.is_set THEN greatest(s.learnt_at, t.said_at) ELSE t.said_at END AS said_at
+        FROM statements s CROSS JOIN LATERAL (
+            SELECT max(coalesce(t.said_at, s.learnt_at)) AS said_at FROM teachings t
+            WHERE {_write_teaches(chat=chat, line=line, before=before)}) AS t
+        WHERE s.owner_key = o.owner_key AND s.line_id = o.line_id AND s.kind = '{kind}' AND s.character = o.character
+            AND (s.is_set OR t.said_at IS NOT NULL) {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
 
 
 def write_hash(content: str) -> str:

@@ -91,9 +91,11 @@ class Teaching(Table):
     call is bound to, or the newest message while the reply is still to come. `hidden` is true while the message has
     another text, is deleted or hidden by a person, or is still to come; if the service learnt from the message, also
     while it is excluded. What a tool taught has the id of its binding as `teaching_id`. What the service learnt from a
-    message has the `message_id` and the `text_hash` of the text that it read; both are null otherwise. `wide_key` is
-    the owner of the statement if that is a user or a tenant. It is null for a statement of the chat itself; a fork gets
-    copies of such statements.
+    message has the `message_id` and the `text_hash` of the text that it read; both are null otherwise. `said_at` is
+    when that message was sent, but not later than the service's clock when it was read. It is null for what a tool
+    taught, and in rows from before the column existed: these have the date of their statement. `wide_key` is the owner
+    of the statement if that is a user or a tenant. It is null for a statement of the chat itself; a fork gets copies of
+    such statements.
 
     When the last teaching of a statement is deleted, a trigger deletes the statement, unless a person set it.
     """
@@ -118,3 +120,4 @@ class Teaching(Table):
     hidden: Mapped[bool] = mapped_column(server_default="false")
     message_id: Mapped[str | None]
     text_hash: Mapped[bytes | None] = mapped_column(LargeBinary)
+    said_at: Mapped[datetime | None] = mapped_column(Time)

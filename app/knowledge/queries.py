@@ -8,7 +8,6 @@ from uuid import UUID
 import asyncpg
 from sqlalchemy import func, insert, select
 
-from app.bindings.rule import TEXT_HASH
 from app.kit.db import DbSession
 from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.kit.planner import ONE_LOOKUP_EACH
@@ -25,7 +24,6 @@ from app.knowledge.liveness import (
 )
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.scopes import ScopeKey
-from app.messages.rules import IS_IN_SIGHT, IS_NOT_DELETED, qualify
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
@@ -83,43 +81,6 @@ _LIST_MOVED = """
     SELECT teaching_id FROM teachings
     WHERE chat_key = $1 AND line_id = $2 AND first_seq > $3 AND text_hash IS NULL"""
 
-_MATCHES = f"""{qualify(f"{IS_NOT_DELETED} AND NOT excluded AND {IS_IN_SIGHT}", "m")}
-    AND {TEXT_HASH} = t.text_hash"""
-"""Whether the message `m` has the text of the teaching `t`, and is neither deleted, excluded nor hidden by a person."""
-
-_TEACH_BY_MESSAGES = f"""
-    INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq, hidden, message_id,
-        text_hash)
-    SELECT $1, $2, t.teaching_id, $3, $4, $5, m.seq, NOT ({_MATCHES}), t.message_id, t.text_hash
-    FROM unnest($6::uuid[], $7::text[], $8::bytea[]) AS t (teaching_id, message_id, text_hash)
-    JOIN messages m ON m.chat_key = $1 AND m.line_id = $2 AND m.message_id = t.message_id
-    WHERE NOT EXISTS (
-        SELECT FROM teachings k WHERE k.chat_key = $1 AND k.line_id = $2 AND k.statement_id = $4
-            AND k.first_seq = m.seq AND k.text_hash = t.text_hash)
-    RETURNING hidden"""  # noqa: S608
-
-# asyncpg 0.32 writes beyond the end of a row without columns, so a column is selected.
-_LOCK = "SELECT 1 FROM statements WHERE owner_key = $1 AND line_id = $2 AND statement_id = $3 FOR KEY SHARE"
-
-_RECHECK = f"""
-    UPDATE teachings o SET hidden = n.hidden FROM (
-        SELECT t.teaching_id, NOT ({_MATCHES}) AS hidden FROM teachings t CROSS JOIN LATERAL (
-            SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = t.first_seq {ONE_LOOKUP_EACH}) AS m
-        WHERE t.chat_key = $1 AND t.line_id = $2 AND t.first_seq = ANY($3) AND t.text_hash IS NOT NULL
-    ) AS n
-    WHERE o.chat_key = $1 AND o.line_id = $2 AND o.teaching_id = n.teaching_id AND o.hidden <> n.hidden
-    RETURNING o.wide_key"""  # noqa: S608
-
-_MOVE_BY_MESSAGES = f"""
-    INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq, hidden, message_id,
-        text_hash)
-    SELECT $1, $2, t.teaching_id, t.layer, t.statement_id, t.wide_key, m.seq, NOT ({_MATCHES}), t.message_id,
-        t.text_hash
-    FROM teachings t CROSS JOIN LATERAL (
-        SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND message_id = t.message_id
-        {ONE_LOOKUP_EACH}) AS m
-    WHERE t.chat_key = $1 AND t.line_id = $3 AND t.first_seq > $4 AND t.text_hash IS NOT NULL"""  # noqa: S608
-
 # The fork gets what a person set, because it is live on all lines, and of the rest what its own line was taught.
 _COPY_OF_CHAT = f"""
     INSERT INTO statements (owner_key, {", ".join(_COPIED)}) SELECT $2, {", ".join(_COPIED)} FROM statements s
@@ -141,12 +102,6 @@ _NEWEST_ID = """
     SELECT statement_id FROM statements
     WHERE owner_key = $1 AND line_id = $2 AND kind = $3 AND character = $4 AND key = $5
     ORDER BY learnt_at DESC, statement_id DESC LIMIT 1"""
-
-_MESSAGES = """
-    SELECT t.statement_id, m.message_id FROM teachings t
-    JOIN messages m ON m.chat_key = t.chat_key AND m.line_id = t.line_id AND m.seq = t.first_seq
-    WHERE t.chat_key = $1 AND t.line_id = $2 AND t.statement_id = ANY($3) AND NOT t.hidden
-    ORDER BY t.first_seq"""
 
 _TAUGHT_BY = f"""h.owner_key = coalesce(o.wide_key, o.chat_key) AND h.statement_id = o.statement_id
         AND h.line_id = CASE WHEN o.wide_key IS NULL THEN '{CHAT_WIDE}' ELSE '{NO_LINE}' END::uuid"""
@@ -287,40 +242,6 @@ async def move(db_session: DbSession, line: Line, from_line_id: UUID, rows: Sequ
         await db_session.raw.execute(_MOVE, *line, from_line_id, *zip(*rows, strict=True))
 
 
-async def teach_by_messages(
-    db_session: DbSession,
-    line: Line,
-    layer: str,
-    statement_id: UUID,
-    wide_key: UUID | None,
-    sources: Sequence[tuple[UUID, str, bytes]],
-) -> list[bool]:
-    """Insert teachings by messages: (teaching_id, message_id, text_hash). Return whether each inserted one is hidden.
-
-    Messages that the line does not have, and those that taught the statement with this text already, are left out.
-    """
-    rows = await db_session.raw.fetch(
-        _TEACH_BY_MESSAGES, *line, layer, statement_id, wide_key, *zip(*sources, strict=True)
-    )
-    return [row["hidden"] for row in rows]
-
-
-async def lock_statement(db_session: DbSession, scope: ScopeKey, statement_id: UUID) -> bool:
-    """Keep a statement from being deleted until the end of the transaction; return whether it still exists."""
-    where = (scope.owner_key, scope.line_id, statement_id)
-    return await db_session.raw.fetchrow(_LOCK, *where) is not None
-
-
-async def recheck(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[UUID]:
-    """Hide or show teachings by messages at these seqs. Return the `wide_key`s of the changed ones, without null."""
-    return _wide(await db_session.raw.fetch(_RECHECK, *line, list(seqs)))
-
-
-async def move_by_messages(db_session: DbSession, line: Line, from_line_id: UUID, after_seq: int) -> None:
-    """Copy what messages after a seq of another line taught, if this line has these messages."""
-    await db_session.raw.execute(_MOVE_BY_MESSAGES, *line, from_line_id, after_seq)
-
-
 async def copy_of_chat(db_session: DbSession, chat_key: UUID, target: Line) -> None:
     """Copy the statements of a chat to its fork: those that a person set, and those whose teachings the fork has."""
     await db_session.raw.execute(_COPY_OF_CHAT, chat_key, *target)
@@ -347,14 +268,6 @@ async def find_newest_id(db_session: DbSession, scope: ScopeKey, kind: str, key:
     """Return the id of the newest statement about a key in a scope, live or not; None if there is none."""
     where = (scope.owner_key, scope.line_id, kind, scope.character, key)
     found: UUID | None = await db_session.raw.fetchval(_NEWEST_ID, *where)
-    return found
-
-
-async def list_messages(db_session: DbSession, line: Line, statement_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
-    """Return the ids of the messages of a line that taught each statement, in story order."""
-    found: dict[UUID, list[str]] = {}
-    for statement_id, message_id in await db_session.raw.fetch(_MESSAGES, *line, list(statement_ids)):
-        found.setdefault(statement_id, []).append(message_id)
     return found
 
 

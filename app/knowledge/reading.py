@@ -16,7 +16,7 @@ from app.chats.chat_lock import ChatRef
 from app.chats.service import get_line
 from app.kit.db import DbSession
 from app.kit.errors import Invalid
-from app.knowledge import queries
+from app.knowledge import message_queries, queries
 from app.knowledge.known import Known, choose_deciding, choose_nearest
 from app.knowledge.scopes import ScopeKey
 
@@ -164,7 +164,7 @@ async def list_sources_on_line(
     db_session: DbSession, line: tuple[UUID, UUID], statement_ids: Sequence[UUID]
 ) -> dict[UUID, list[str]]:
     """Return the messages of a line (its chat's key and its id) that taught statements, by the statement's id."""
-    found = await queries.list_messages(db_session, line, statement_ids)
+    found = await message_queries.list_messages(db_session, line, statement_ids)
     return {statement_id: [f"message:{one}" for one in ids] for statement_id, ids in found.items()}
 
 

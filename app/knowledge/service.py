@@ -20,7 +20,7 @@ from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.kit.owners import OwnerErased
 from app.kit.scopes import lock_scope_of
-from app.knowledge import queries
+from app.knowledge import message_queries, queries
 from app.knowledge.cache import note_change
 from app.knowledge.errors import TooManyKeys
 from app.knowledge.models import Statement, Teaching
@@ -132,25 +132,41 @@ async def teach(
 
 
 async def teach_by_messages(
-    db_session: DbSession, head: Head, scope: ScopeKey, statement_id: UUID, sources: Sequence[Source], *, layer: str
+    db_session: DbSession,
+    head: Head,
+    scope: ScopeKey,
+    statement_id: UUID,
+    sources: Sequence[Source],
+    *,
+    layer: str,
+    now: datetime,
 ) -> int | None:
     """Store that messages taught a statement that exists already, and return how many of them are new for it.
 
     Return None if the statement was deleted meanwhile, because another chat of the scope took back what taught it.
 
     A message whose text has changed since it was read teaches nothing until it has that text again. A message that
-    `head`'s line lacks is left out. `head` is that of the chat's current line, locked.
+    `head`'s line lacks is left out. `head` is that of the chat's current line, locked. `now` is the service's time: a
+    message that was sent later, by the caller's clock, is dated with it.
     """
-    if not await queries.lock_statement(db_session, scope, statement_id):
+    if not await message_queries.lock_statement(db_session, scope, statement_id):
         return None
-    return await _teach_by_messages(db_session, head, scope, statement_id, sources, layer)
+    return await _teach_by_messages(db_session, head, scope, statement_id, sources, layer, now)
 
 
 async def _teach_by_messages(
-    db_session: DbSession, head: Head, scope: ScopeKey, statement_id: UUID, sources: Sequence[Source], layer: str
+    db_session: DbSession,
+    head: Head,
+    scope: ScopeKey,
+    statement_id: UUID,
+    sources: Sequence[Source],
+    layer: str,
+    now: datetime,
 ) -> int:
     rows = [(uuid7(), one.message_id, one.text_hash) for one in dict.fromkeys(sources)]
-    hidden = await queries.teach_by_messages(db_session, head.line, layer, statement_id, scope.wide_key, rows)
+    hidden = await message_queries.teach_by_messages(
+        db_session, head.line, layer, statement_id, scope.wide_key, rows, now
+    )
     if hidden:
         head.cursors[CURSOR] = {"by_messages": True}
         _raise(db_session, head.tenant, _wide(scope))
@@ -168,16 +184,17 @@ async def learn_by_messages(
     layer: str,
     origin: str,
     at: datetime,
+    now: datetime,
     bounded: bool = True,
 ) -> bool:
     """Insert what was learnt from messages at the time `at`; return False if the line has none of them.
 
-    `head` is that of the chat's current line, locked. With `bounded`, raises TooManyKeys if the scope has the maximum
-    number of keys.
+    `now` is the service's time, as in `teach_by_messages`. `head` is that of the chat's current line, locked. With
+    `bounded`, raises TooManyKeys if the scope has the maximum number of keys.
     """
     if bounded:
         await _check_room(db_session, scope, said)
-    if not await _teach_by_messages(db_session, head, scope, statement_id, sources, layer):
+    if not await _teach_by_messages(db_session, head, scope, statement_id, sources, layer, now):
         return False
     await queries.insert_statement(db_session, _statement(scope, statement_id, said, origin, at))
     return True
@@ -201,11 +218,12 @@ async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Hide or show what was learnt from the changed messages."""
+    """Hide or show what was learnt from the changed messages, and follow their times."""
     head = event.head
     if head.cursors.get(CURSOR, {}).get("by_messages"):
-        seqs = [after.seq for _, after in event.pairs]
-        _raise(db_session, head.tenant, await queries.recheck(db_session, head.line, seqs))
+        seqs, redated = [after.seq for _, after in event.pairs], event.redated
+        wide = await message_queries.recheck(db_session, head.line, seqs, redated=redated, now=event.now)
+        _raise(db_session, head.tenant, wide)
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
@@ -225,7 +243,7 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     rows = [(binding_id, place.at_seq, not place.matches) for binding_id, place in places.items()]
     await queries.move(db_session, head.line, event.from_line_id, rows)
     if head.cursors[CURSOR].get("by_messages"):
-        await queries.move_by_messages(db_session, head.line, event.from_line_id, event.kept_seq)
+        await message_queries.move_by_messages(db_session, head.line, event.from_line_id, event.kept_seq, event.now)
 
 
 async def on_fork(db_session: DbSession, event: ChatForked) -> None:

@@ -85,8 +85,8 @@ async def list_documents(
 ) -> list[Document]:
     """Return the texts of a line in the order of `layers`, then by their messages.
 
-    The texts are those that a context for the prompt of `character` may use; None if it is not known. `now` is the
-    service's time, by default that of the database.
+    The texts are those that a context for the prompt of `character` may use; None if it is not known. `now` is the time
+    at which the age of a text is measured, by default that of the database.
     """
     documents = write_documents(layers)
     if not documents:

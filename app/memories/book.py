@@ -24,6 +24,7 @@ from app.memories.memory import Memory
 from app.memories.queries import KIND, Choice
 from app.memories.remember import NAME, hash_content, hash_forgotten, keeping_of
 from app.memories.settings import MemorySettings
+from app.messages.reads import find_newest_sent_at
 from app.sessions.book import find_ids
 
 _CHOSEN = ("category", "importance", "tags")
@@ -37,12 +38,23 @@ class MemoryView(NamedTuple):
         viewpoint: The scope, or the line of a chat.
         settings: The settings of the chat; the defaults for a scope that is not read from a chat.
         time_zone: The time zone of the chat; UTC for a scope that is not read from a chat.
+        newest_at: When the newest message of the line was sent; None for a line without messages, and for a scope that
+            is not read from a chat.
 
     """
 
     viewpoint: Viewpoint
     settings: MemorySettings
     time_zone: str
+    newest_at: datetime | None = None
+
+    def find_age_time(self, now: datetime) -> datetime:
+        """Return the time at which the ages of memories are measured: that of the newest message, never after `now`.
+
+        So an imported conversation of last year has not forgotten everything. Without a message it is `now`, the
+        service's time.
+        """
+        return min(self.newest_at, now) if self.newest_at else now
 
     @classmethod
     def of_scope(cls, scope: ScopeKey) -> "MemoryView":
@@ -59,14 +71,15 @@ async def view_chat(
     """
     chat = await get_line(db_session, ref, line)
     viewpoint = await reading.view_chat(db_session, ref, line=line, character=character)
-    return MemoryView(viewpoint, MemorySettings.of(effective(chat.settings)), chat.time_zone)
+    newest_at = await find_newest_sent_at(db_session, ref.key, chat.line_id)
+    return MemoryView(viewpoint, MemorySettings.of(effective(chat.settings)), chat.time_zone, newest_at)
 
 
 async def list_memories(
     db_session: DbSession, view: MemoryView, choice: Choice, *, now: datetime, of_all: bool = False
 ) -> list[Memory]:
     """Return memories, the strongest first: those of the view's character, or of all characters with `of_all`."""
-    viewpoint, keeping = view.viewpoint, keeping_of(view.settings, now)
+    viewpoint, keeping = view.viewpoint, keeping_of(view.settings, view.find_age_time(now))
     if viewpoint.line is None:
         return await queries.list_of_scope(db_session, viewpoint.scope, keeping, choice)
     return await queries.list_of_chat(

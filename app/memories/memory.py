@@ -29,6 +29,8 @@ class Memory(NamedTuple):
         origin: Who wrote it.
         edited: Whether a person replaced a text that the service had written.
         learnt_at: When the statement was learnt.
+        said_at: The date from which its age counts: when the newest message that teaches it was sent. For a text that a
+            person wrote, when it was written.
         pinned: Whether neither its age nor the number of memories moves it to the archive.
         order_key: Greater for the stronger of two memories, at any time (`decay.order_key`).
         archived: Whether it is in the archive.
@@ -49,6 +51,7 @@ class Memory(NamedTuple):
     origin: str
     edited: bool
     learnt_at: datetime
+    said_at: datetime
     pinned: bool
     order_key: float
     archived: bool

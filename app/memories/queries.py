@@ -18,7 +18,6 @@ from app.knowledge.liveness import (
     SCOPE_GIVEN,
     keep_to_chat,
     write_hash,
-    write_is_live,
     write_versions,
 )
 from app.knowledge.scopes import ScopeKey
@@ -33,18 +32,15 @@ KIND = "memory"
 LEAST_ORDER_KEY = -1e300
 """The order key of a memory whose importance is 0. It is not -infinity, because a cursor is JSON."""
 
-_ON_LINE = write_is_live(chat="c.chat_key", line="c.line_id", before="NULL::int")
-_ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::int")
-_SEEN_FROM_LINE = write_is_live(chat="$5::uuid", line="$6::uuid", before="NULL::int")
-
+_VERSIONS_OF_ROW = write_versions(OWNERS_OF_CHAT, KIND, chat="c.chat_key", line="c.line_id")
 _VERSIONS_OF_CHAT = f"""
-    SELECT n.* FROM chats c CROSS JOIN LATERAL ({write_versions(OWNERS_OF_CHAT, _ON_LINE, KIND)}) AS n
+    SELECT n.* FROM chats c CROSS JOIN LATERAL ({_VERSIONS_OF_ROW}) AS n
     WHERE c.chat_key = $1 AND c.line_id = $2"""  # noqa: S608 - constants only
-_VERSIONS_OF_SCOPE = write_versions(OWNER_GIVEN, _ANYWHERE, KIND)
-_VERSIONS_SEEN = write_versions(OWNER_GIVEN, _SEEN_FROM_LINE, KIND)
+_VERSIONS_OF_SCOPE = write_versions(OWNER_GIVEN, KIND, chat="NULL::uuid", line="NULL::uuid")
+_VERSIONS_SEEN = write_versions(OWNER_GIVEN, KIND, chat="$5::uuid", line="$6::uuid")
 
 _COLUMNS = """key, statement_id, rank, current_name, content, category, importance, tags, origin, edited, learnt_at,
-    pinned, order_key, is_archived, archived, chosen"""
+    said_at, pinned, order_key, is_archived, archived, chosen"""
 
 
 def _write_judged(versions: str, *, of_character: str, half_life: str, most: str, floor: str) -> str:
@@ -63,7 +59,7 @@ def _write_judged(versions: str, *, of_character: str, half_life: str, most: str
         SELECT unnest(h.forgotten) AS hash FROM held h WHERE h.rank = 0
     ), ordered AS (
         SELECT h.*, CASE WHEN h.importance > 0 THEN ln(h.importance) / ln(2::float8)
-            + extract(epoch FROM h.learnt_at)::float8 / 86400 / {half_life}::float8
+            + extract(epoch FROM h.said_at)::float8 / 86400 / {half_life}::float8
             ELSE {LEAST_ORDER_KEY:.0e} END AS order_key
         FROM held h WHERE h.content IS NOT NULL AND (h.rank = 0 OR h.is_set OR NOT EXISTS (SELECT FROM gone)
             OR {write_hash("h.content")} NOT IN (SELECT g.hash FROM gone g))
@@ -125,9 +121,8 @@ _STRENGTH = f"least(j.importance, power(2::float8, least(0, greatest(-60, j.orde
 _FADES = "NOT (j.pinned OR j.archived IS FALSE)"
 _WEIGHED = f"CASE WHEN {_FADES} THEN {_STRENGTH} ELSE greatest(j.importance, {DEFAULT_IMPORTANCE}) END"
 
-_SEEN_BEFORE = write_is_live(chat="c.chat_key", line="c.line_id", before="q.before_seq")
 _JUDGED_OF_ROW = _write_judged(
-    write_versions(OWNERS_OF_CHAT, _SEEN_BEFORE, KIND),
+    write_versions(OWNERS_OF_CHAT, KIND, chat="c.chat_key", line="c.line_id", before="q.before_seq"),
     of_character="v.current_name IS NULL OR v.current_name = q.character",
     half_life=_HALF_LIFE,
     most=_MOST,
@@ -191,7 +186,7 @@ _AND_NEARER = f"""
 _LIST_FORGOTTEN = f"""
     WITH held AS (
         SELECT DISTINCT ON (v.owner_key, v.line_id, v.character, v.key) v.*
-        FROM chats c CROSS JOIN LATERAL ({write_versions(_AND_NEARER, _ON_LINE, KIND)}) AS v
+        FROM chats c CROSS JOIN LATERAL ({write_versions(_AND_NEARER, KIND, chat="c.chat_key", line="c.line_id")}) AS v
         WHERE c.chat_key = $5 AND c.line_id = $6
         ORDER BY v.owner_key, v.line_id, v.character, v.key, v.learnt_at DESC, v.statement_id DESC
     )

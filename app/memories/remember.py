@@ -143,6 +143,7 @@ async def remember(
     character: str | None,
     settings: MemorySettings,
     at: datetime,
+    aged_at: datetime,
     now: datetime,
 ) -> list[Remembered]:
     """Store sentences that were learnt from messages of `head`'s line, which is the chat's current one and locked.
@@ -161,17 +162,20 @@ async def remember(
         settings: The chat's settings of memories.
         at: When they were learnt; the field `after` of each is added to it. A sentence does not replace a text that was
             learnt later.
-        now: The service's time, by which memories fade into the archive.
+        aged_at: The time at which memories have faded into the archive or not: when the newest of the messages that
+            were read was sent.
+        now: The service's time. A message with a later time is dated with it.
 
     """
     await lock_scope(db_session, scope)
-    known = await _read_known(db_session, head, scope, character, keeping_of(settings, now))
+    known = await _read_known(db_session, head, scope, character, keeping_of(settings, aged_at))
     found = []
     for one in learnt:
         verdict = known.compare(one.content, settings.dedupe_threshold)
         while isinstance(verdict, _Taught):
             statement_id = verdict.statement_id
-            if await teach_by_messages(db_session, head, scope, statement_id, one.sources, layer=NAME) is not None:
+            taught = await teach_by_messages(db_session, head, scope, statement_id, one.sources, layer=NAME, now=now)
+            if taught is not None:
                 break
             known.drop(verdict)  # another chat has just taken it back
             verdict = known.compare(one.content, settings.dedupe_threshold)
@@ -180,17 +184,17 @@ async def remember(
         elif isinstance(verdict, _Forgotten):
             found.append(Remembered("forgotten", verdict.memory_id))
         else:
-            found.append(await _store(db_session, head, scope, one, verdict, known.held, at + one.after))
+            found.append(await _store(db_session, head, scope, one, verdict, known.held, at + one.after, now))
     return found
 
 
-def keeping_of(settings: MemorySettings, now: datetime) -> Keeping:
-    """Return the settings that decide which memories are in the archive now."""
+def keeping_of(settings: MemorySettings, aged_at: datetime) -> Keeping:
+    """Return the settings that decide which memories are in the archive at the time `aged_at`."""
     floor = settings.forget_below
     return Keeping(
         half_life_days=settings.half_life_days,
         max_memories=settings.max_memories,
-        least_order_key=order_key(floor, now, half_life_days=settings.half_life_days) if floor else None,
+        least_order_key=order_key(floor, aged_at, half_life_days=settings.half_life_days) if floor else None,
     )
 
 
@@ -248,6 +252,7 @@ async def _store(
     former: _Held | None,
     held: dict[UUID, _Held],
     at: datetime,
+    now: datetime,
 ) -> Remembered:
     """Insert a new memory, or a new text of the memory `former`.
 
@@ -268,6 +273,7 @@ async def _store(
         layer=NAME,
         origin=learnt.origin,
         at=at,
+        now=now,
         bounded=False,
     )
     if not is_taught:

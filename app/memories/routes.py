@@ -54,9 +54,9 @@ async def list_memories(
 ) -> Response:
     """List the memories that a chat has or sees in wider scopes, the strongest first.
 
-    The strength of a memory is its importance, halved every `memories.half_life_days` days. The archive has the
-    memories beyond `memories.max_memories`, those weaker than `memories.forget_below`, and those that a person put
-    there.
+    The strength of a memory is its importance, halved every `memories.half_life_days` days from `said_at` to the time
+    of the chat's newest message. The archive has the memories beyond `memories.max_memories`, those weaker than
+    `memories.forget_below`, and those that a person put there.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, clock(), archived, day, limit, cursor)
@@ -128,7 +128,8 @@ def _make_router(of: WideScope) -> APIRouter:
     ) -> Response:
         """List the memories of the scope, the strongest first. Days are those of UTC.
 
-        Here, the default settings decide which memories are in the archive. In a chat, the chat's settings decide.
+        Here, the default settings decide which memories are in the archive, and memories fade until the present. In a
+        chat, the chat's settings decide, and memories fade until its newest message.
         """
         return await _list(db_session, MemoryView.of_scope(scope), clock(), archived, day, limit, cursor)
 
@@ -237,16 +238,16 @@ async def _present(
     """Return memories as JSON, each with its messages and its session."""
     sources = await book.list_sources(db_session, view, memories)
     sessions = await book.list_sessions(db_session, view, memories)
-    half_life_days = view.settings.half_life_days
+    half_life_days, aged_at = view.settings.half_life_days, view.find_age_time(now)
     return [
-        _memory_out(one, half_life_days, now)
+        _memory_out(one, half_life_days, aged_at)
         | {"session_id": sessions.get(one.statement_id), "sources": sources.get(one.statement_id, [])}
         for one in memories
     ]
 
 
-def _memory_out(memory: Memory, half_life_days: float, now: datetime) -> dict[str, Any]:
-    age_days = max((now - memory.learnt_at).total_seconds(), 0) / 86_400  # another clock may have dated it
+def _memory_out(memory: Memory, half_life_days: float, aged_at: datetime) -> dict[str, Any]:
+    age_days = max((aged_at - memory.said_at).total_seconds(), 0) / 86_400  # it can be newer than the newest message
     return {
         "id": memory.memory_id,
         "content": memory.content,
@@ -260,5 +261,6 @@ def _memory_out(memory: Memory, half_life_days: float, now: datetime) -> dict[st
         "pinned": memory.pinned,
         "archived": memory.archived,
         "score": strength(memory.importance, age_days, half_life_days=half_life_days),
+        "said_at": memory.said_at,
         "created_at": memory.learnt_at,
     }

@@ -91,7 +91,14 @@ class MemoryOut(BaseModel):
     sources: list[str] = Field(description=SOURCES)
     pinned: bool = Field(description="Whether it stays out of the archive, however old it is and however many exist.")
     archived: bool = Field(description="Whether it is in the archive.")
-    score: float = Field(description="Its strength: the importance, halved every `memories.half_life_days` days.")
+    score: float = Field(
+        description="Its strength: the importance, halved every `memories.half_life_days` days, from `said_at` to the "
+        "time of the chat's newest message. In the lists of wider scopes, to the present."
+    )
+    said_at: datetime = Field(
+        description="When the newest message that it was learnt from was sent. When the text was written, if a person "
+        "wrote it and no message has said it since."
+    )
     created_at: datetime = Field(description="When the text was learnt or written.")
 
 

@@ -36,6 +36,7 @@ async def export_state(
             "edited": one.edited,
             "pinned": one.pinned,
             "archived": one.archived,
+            "said_at": one.said_at,
             "created_at": one.learnt_at,
         }
         for one in memories
@@ -45,4 +46,4 @@ async def export_state(
 def _order(one: Memory) -> tuple[Any, ...]:
     """Return a sort key without ids, which are random: equal states are in the same order."""
     values = (one.content, one.category or "", one.importance, one.tags, one.origin, one.edited)
-    return one.rank, one.character or "", one.learnt_at, *values, one.pinned, one.archived
+    return one.rank, one.character or "", one.learnt_at, one.said_at, *values, one.pinned, one.archived

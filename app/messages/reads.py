@@ -4,6 +4,7 @@ Messages from the anchor on are sent word for word in contexts. Scenes can hide 
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 import asyncpg
@@ -70,6 +71,10 @@ _SUMMARISABLE_AFTER = f"{_SHAPE_OF_ALL} AND {IS_SENT_OR_SCENE_HIDDEN} AND seq > 
 _NEWEST_SUMMARISABLE = f"{_SHAPE_OF_ALL} AND {IS_SENT_OR_SCENE_HIDDEN} ORDER BY seq DESC LIMIT $3"
 
 
+_NEWEST_SENT_AT = f"""
+    SELECT sent_at FROM messages WHERE chat_key = $1 AND line_id = $2 AND {IS_SENT} ORDER BY seq DESC LIMIT 1"""  # noqa: S608
+
+
 _NEWEST_SHAPE = _SHAPE + " ORDER BY seq DESC LIMIT $3"
 
 
@@ -110,6 +115,12 @@ async def find_user_name(db_session: DbSession, chat_key: UUID, line_id: UUID) -
 async def list_history_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[Sent]:
     """Return the messages that are sent from `from_seq` on, without their texts, in seq order."""
     return [_sent(row) for row in await db_session.raw.fetch(_HISTORY_SHAPE, chat_key, line_id, from_seq)]
+
+
+async def find_newest_sent_at(db_session: DbSession, chat_key: UUID, line_id: UUID) -> datetime | None:
+    """Return when the newest message that can be sent was sent, or None if a line has none."""
+    found: datetime | None = await db_session.raw.fetchval(_NEWEST_SENT_AT, chat_key, line_id)
+    return found
 
 
 async def list_sent_after(

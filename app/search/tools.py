@@ -48,7 +48,8 @@ async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
         only_chat=call.ref.only_chat,
         language=chat.language,
     )
-    hits = (await search(db_session.raw, searched, terms, meaning, now=call.now))[: arguments.limit]
+    aged_at = view.find_age_time(call.now)
+    hits = (await search(db_session.raw, searched, terms, meaning, now=aged_at))[: arguments.limit]
     if not hits:
         words = " ".join(arguments.query.split())
         return read(f"Nothing was found for “{words}”. Try other words. Do not claim to remember it.")

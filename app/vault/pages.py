@@ -90,7 +90,7 @@ class Pages:
         self._memories = await self._list_memories()
         days = dict[str, list[Memory]]()
         for one in self._memories:
-            days.setdefault(f"{self._here(one.learnt_at):%Y-%m-%d}", []).append(one)
+            days.setdefault(f"{self._here(one.said_at):%Y-%m-%d}", []).append(one)
         yield "README.md", self._write_start(sorted(days))
         yield "MEMORY.md", self._write_memory("MEMORY.md")
         for day, learnt in sorted(days.items()):
@@ -150,7 +150,7 @@ class Pages:
         yield f"# {day}\n"
         minute = ""
         for one in learnt:
-            if (at := f"{self._here(one.learnt_at):%H:%M}") != minute:
+            if (at := f"{self._here(one.said_at):%H:%M}") != minute:
                 yield f"\n## {at} — {self.title}\n\n"
                 minute = at
             text = word_memory(one.category, one.content, one.tags, archived=one.archived)
@@ -281,7 +281,7 @@ class Pages:
         own = await queries.list_taught(self.db_session, self.ref.key)
         found = await memories.list_all(self.db_session, view, now=self.now)
         chosen = [one for one in found if one.rank == 0 or one.statement_id in own]
-        return sorted(chosen, key=lambda one: (one.learnt_at, one.memory_id))
+        return sorted(chosen, key=lambda one: (one.said_at, one.learnt_at, one.memory_id))
 
 
 def word_scene(number: int, title: str | None) -> str:

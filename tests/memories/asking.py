@@ -19,7 +19,9 @@ from app.memories.remember import NAME, LearntMemory, Remembered, remember
 from app.memories.settings import MemorySettings
 from tests.talk import CHAT, Json, ok, walk
 
-TEXTS = "SELECT message_id, content FROM messages WHERE chat_key = $1 AND line_id = $2 AND message_id = ANY($3)"
+TEXTS = """
+    SELECT message_id, content, sent_at FROM messages
+    WHERE chat_key = $1 AND line_id = $2 AND message_id = ANY($3) ORDER BY seq"""
 
 
 class Learner:
@@ -61,8 +63,17 @@ class Learner:
             learnt = LearntMemory(content, sources, **more)
             now = self._clock()
             at = now if at is None else at
+            aged_at = min([*(row["sent_at"] for row in rows[-1:]), now])
             (found,) = await remember(
-                db_session, head, scope, [learnt], character="Kai", settings=settings, at=at, now=now
+                db_session,
+                head,
+                scope,
+                [learnt],
+                character="Kai",
+                settings=settings,
+                at=at,
+                aged_at=aged_at,
+                now=now,
             )
             defer(db_session, LayerChanged(head, NAME))
         return found

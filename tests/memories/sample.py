@@ -12,7 +12,7 @@ from tests.memories.asking import change, write
 async def learn_one(connection: Connection, chat_key: UUID) -> None:
     """A teaching as if a job had learnt it from a message."""
     await connection.execute(
-        "UPDATE teachings SET message_id = 'm36', text_hash = decode('00', 'hex')"
+        "UPDATE teachings SET message_id = 'm36', text_hash = decode('00', 'hex'), said_at = now()"
         " WHERE chat_key = $1 AND teaching_id = ("
         " SELECT max(teaching_id::text)::uuid FROM teachings WHERE chat_key = $1)",
         chat_key,

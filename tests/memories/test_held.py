@@ -22,7 +22,9 @@ HALF_LIFE_DAYS = 7.0
 
 
 class Text(NamedTuple):
-    """A statement, and whether each of its teachings is on a current line and not hidden."""
+    """A statement, and of each of its teachings: whether it is on a current line, whether it is hidden, and how many
+    days ago its message was sent, if that is recorded.
+    """
 
     key: UUID
     statement_id: UUID
@@ -32,11 +34,20 @@ class Text(NamedTuple):
     archived: bool | None
     age_days: int
     is_set: bool
-    teachings: list[tuple[bool, bool]]
+    teachings: list[tuple[bool, bool, int | None]]
 
     @property
     def is_live(self) -> bool:
-        return self.is_set or any(current and not hidden for current, hidden in self.teachings)
+        return self.is_set or any(current and not hidden for current, hidden, _ in self.teachings)
+
+    @property
+    def said_days(self) -> int:
+        """How many days ago its newest live message was sent, or it was written."""
+        ages = [self.age_days] if self.is_set else []
+        for current, hidden, days in self.teachings:
+            if current and not hidden:
+                ages.append(self.age_days if days is None else days)
+        return min(ages)
 
 
 @st.composite
@@ -57,7 +68,11 @@ def texts(draw: st.DrawFn) -> list[Text]:
                 archived[key],
                 draw(st.integers(0, 30)),
                 draw(st.sampled_from([False, False, True])),
-                draw(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=3)),
+                draw(
+                    st.lists(
+                        st.tuples(st.booleans(), st.booleans(), st.sampled_from([None, *range(0, 60, 7)])), max_size=3
+                    )
+                ),
             )
         )
     return found
@@ -81,7 +96,7 @@ def list_slowly(found: list[Text], most: int, floor: float | None) -> list[tuple
 
 
 def strength_of(one: Text) -> float:
-    return order_key(one.importance, NOON - timedelta(days=one.age_days), half_life_days=HALF_LIFE_DAYS)
+    return order_key(one.importance, NOON - timedelta(days=one.said_days), half_life_days=HALF_LIFE_DAYS)
 
 
 async def fill(connection: Connection, scope: ScopeKey, found: list[Text]) -> None:
@@ -111,16 +126,17 @@ async def fill(connection: Connection, scope: ScopeKey, found: list[Text]) -> No
             one.archived,
             one.is_set,
         )
-        for current, hidden in one.teachings:
+        for current, hidden, said_days in one.teachings:
             await connection.execute(
                 "INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq,"
-                " hidden) VALUES ($1, $2, $3, 'memories', $4, $5, 1, $6)",
+                " hidden, said_at) VALUES ($1, $2, $3, 'memories', $4, $5, 1, $6, $7)",
                 chat_key,
                 lines[current],
                 uuid4(),
                 one.statement_id,
                 scope.owner_key,
                 hidden,
+                None if said_days is None else NOON - timedelta(days=said_days),
             )
 
 

@@ -24,7 +24,8 @@ async def test_a_memory_is_written_and_read(api: httpx.AsyncClient) -> None:
     memory = await write(api, TOMAS, category="personal", importance=0.8, tags=["family"])
     assert await get(api, f"/memories/{memory['id']}") == memory
     assert await memories(api) == [memory]
-    shown = {name: value for name, value in memory.items() if name not in ("id", "created_at")}
+    shown = {name: value for name, value in memory.items() if name not in ("id", "said_at", "created_at")}
+    assert memory["said_at"] == memory["created_at"]
     assert shown == {
         "content": TOMAS,
         "category": "personal",

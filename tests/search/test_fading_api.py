@@ -59,6 +59,8 @@ async def test_an_old_memory_leaves_recall_then_the_chat(
     await append(api, [message(n, "We sail on.") for n in (7, 8, 9, 10)])
     clock.step(7 * DAY_S)
     assert recalled(await context(api, draft="Where is the lantern of the pier?")) == {STRONG, PINNED}
+    assert await listed(api) == {WEAK, STRONG, PINNED}, "nothing fades while the conversation rests"
+    await append(api, [message(11, "We are back.")])
     assert (await listed(api), await listed(api, archived=True)) == ({STRONG, PINNED}, {WEAK})
     answer = ok(await api.post(f"{CHAT}/memories/search", json={"query": "rusty lantern"}), 200)
     assert answer["hits"][0]["text"] == WEAK
@@ -112,6 +114,7 @@ async def test_of_what_has_faded_only_the_strongest_is_found(api: httpx.AsyncCli
     pinned = await write(api, PINNED, importance=0.1)
     await change(api, pinned["id"], pinned=True)
     clock.step(30 * DAY_S)
+    await append(api, [message(2, "We sail on.")])
     assert (await listed(api), await listed(api, archived=True)) == ({PINNED}, {WEAK, STRONG})
     for path in (CHAT, "/v1/users/mira"):
         answer = ok(await api.post(f"{path}/memories/search", json={"query": "lantern of the pier"}), 200)
