@@ -126,7 +126,8 @@ async def _store_facts(
     dropped = 0
     for one, origin, after in facts:
         sources = [taught[seq] for seq in one.sources]
-        said = say(choose_key(one.key or "", held), one.content)
+        rating = {"category": one.category, "importance": one.importance, "tags": list(one.tags)}
+        said = say(choose_key(one.key or "", held), one.content)._replace(more=rating)
         try:
             await learn_value(
                 db_session, head, place, said, sources, layer=FACTS, origin=origin, at=at + after, now=now

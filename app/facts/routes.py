@@ -1,5 +1,6 @@
 """The HTTP routes of facts: those of a chat, and the same ones of each wider scope."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
@@ -14,8 +15,8 @@ from app.kit.paging import DEFAULT_LIMIT, Cursor, Limit, Page, decode_cursor, ma
 from app.kit.wire import OrjsonResponse
 from app.knowledge.deps import WIDE_SCOPES, OfCharacter, WideScope
 from app.knowledge.history import make_history_page
-from app.knowledge.known import Known
-from app.knowledge.reading import Viewpoint, list_sources, view_chat
+from app.knowledge.known import Known, Rating
+from app.knowledge.reading import Viewpoint, list_ratings, list_sources, view_chat
 from app.knowledge.scopes import ScopeKey
 
 Key = Annotated[FactKey, Path(description="The fact's key.", examples=["brother"])]
@@ -155,15 +156,14 @@ async def _list(db_session: DbSession, view: Viewpoint, limit: int, cursor: str 
     after = decode_cursor(cursor, str)[0] if cursor else ""
     held = await book.list_held(db_session, view)
     found = sorted(key for key in held if key > after)[: limit + 1]
-    sources = await list_sources(db_session, view, [held[key] for key in found[:limit]])
-    items = [_fact_out(held[key], sources.get(held[key].statement_id, [])) for key in found[:limit]]
+    items = await _present(db_session, view, [held[key] for key in found[:limit]])
     return OrjsonResponse(make_page(items, [(key,) for key in found]))
 
 
 async def _get(db_session: DbSession, view: Viewpoint, key: str, *, status: int = 200) -> Response:
     held = await book.get_held(db_session, view, key)
-    sources = await list_sources(db_session, view, [held])
-    return OrjsonResponse(_fact_out(held, sources.get(held.statement_id, [])), status_code=status)
+    (item,) = await _present(db_session, view, [held])
+    return OrjsonResponse(item, status_code=status)
 
 
 async def _list_values(db_session: DbSession, view: Viewpoint, key: str, limit: int, cursor: str | None) -> Response:
@@ -171,7 +171,14 @@ async def _list_values(db_session: DbSession, view: Viewpoint, key: str, limit: 
     return OrjsonResponse(make_history_page(values, lambda fact: {"value": fact.content}, limit, cursor))
 
 
-def _fact_out(fact: Known, sources: list[str]) -> dict[str, Any]:
+async def _present(db_session: DbSession, view: Viewpoint, facts: Sequence[Known]) -> list[dict[str, Any]]:
+    """Return facts as JSON, each with its messages and its rating."""
+    sources = await list_sources(db_session, view, facts)
+    ratings = await list_ratings(db_session, view, facts)
+    return [_fact_out(one, ratings.get(one.statement_id, Rating()), sources.get(one.statement_id, [])) for one in facts]
+
+
+def _fact_out(fact: Known, rating: Rating, sources: list[str]) -> dict[str, Any]:
     return {
         "id": fact.statement_id,
         "key": fact.key,
@@ -180,6 +187,9 @@ def _fact_out(fact: Known, sources: list[str]) -> dict[str, Any]:
         "character": fact.character,
         "origin": fact.origin,
         "edited": fact.edited,
+        "category": rating.category,
+        "importance": rating.importance,
+        "tags": list(rating.tags),
         "sources": sources,
         "created_at": fact.learnt_at,
     }

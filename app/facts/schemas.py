@@ -43,6 +43,12 @@ class FactOut(BaseModel):
     character: str | None = Field(description=CHARACTER)
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=EDITED)
+    category: str | None = Field(
+        description="The subject, if the fact was learnt: `personal`, `preference`, `goal`, `context`, `relationship` "
+        "or `technical`; null if none of these applies, or if it was set."
+    )
+    importance: float | None = Field(description="From 0 to 1, if the fact was learnt; null if it was set.")
+    tags: list[str] = Field(description="Short words, if the fact was learnt.")
     sources: list[str] = Field(description=SOURCES)
     created_at: datetime = Field(description="When the value was set or learnt.")
 

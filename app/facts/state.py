@@ -5,7 +5,8 @@ from uuid import UUID
 
 from app.facts.book import KIND
 from app.kit.db import DbSession
-from app.knowledge.reading import list_newest
+from app.knowledge.known import Rating
+from app.knowledge.reading import list_newest, list_ratings_on_line
 
 
 async def export_state(
@@ -13,6 +14,8 @@ async def export_state(
 ) -> list[dict[str, Any]]:
     """Return the newest live value of each key in each scope that a line sees, sorted by scope and key."""
     known = await list_newest(db_session, line, KIND, only_chat=only_chat)
+    ratings = await list_ratings_on_line(db_session, line, known, only_chat=only_chat)
+    rated = {one.statement_id: ratings.get(one.statement_id, Rating()) for one in known}
     return [
         {
             "scope": one.scope,
@@ -21,6 +24,9 @@ async def export_state(
             "value": one.content,
             "origin": one.origin,
             "edited": one.edited,
+            "category": rated[one.statement_id].category,
+            "importance": rated[one.statement_id].importance,
+            "tags": list(rated[one.statement_id].tags),
             "created_at": one.learnt_at,
         }
         for one in sorted(known, key=lambda one: (one.rank, one.character or "", one.key))

@@ -60,6 +60,14 @@ class Known(NamedTuple):
         return _EPOCH + timedelta(microseconds=self.learnt_us)
 
 
+class Rating(NamedTuple):
+    """What the service judged of a fact or a memory that it learnt; None and () for what people and tools wrote."""
+
+    category: str | None = None
+    importance: float | None = None
+    tags: tuple[str, ...] = ()
+
+
 def choose_nearest(known: Iterable[Known], character: str | None) -> Mapping[str, Known]:
     """Return the statement that holds for each key: the newest one of the nearest scope.
 

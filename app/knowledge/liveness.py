@@ -216,6 +216,17 @@ def write_versions(owners: str, kind: str, *, chat: str, line: str, before: str 
             AND (s.is_set OR t.said_at IS NOT NULL) {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
 
 
+def write_ratings(owners: str, *, ids: str) -> str:
+    """Return the query of statements in `owners`, live or not, with their category, importance and tags.
+
+    `ids` is SQL for the array of the statements' ids. The columns are the id and the fields of `Rating`.
+    """
+    return f"""
+    SELECT s.statement_id, s.category, s.importance, s.tags FROM ({owners}) AS o CROSS JOIN LATERAL (
+        SELECT * FROM statements s WHERE s.owner_key = o.owner_key AND s.line_id = o.line_id
+            AND s.statement_id = ANY ({ids}) {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
+
+
 def write_hash(content: str) -> str:
     """Return SQL for the hash of a text as it is, not folded; `Statement.forgotten` also has hashes of folded texts."""
     return f"substr(sha256(convert_to({content}, 'UTF8')), 1, 16)"

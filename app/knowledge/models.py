@@ -31,7 +31,8 @@ class Statement(Table):
     make the text. `content` is what it writes, and `pattern` what `search_replace` looks for. `operation` and `pattern`
     are null in other kinds.
 
-    The other columns are for memories, whose `key` is the id of the memory. `pinned` and `archived` (null: the memory's
+    `category`, `importance` and `tags` are those of memories and of learnt facts; null in what else is known. The other
+    columns are for memories, whose `key` is the id of the memory. `pinned` and `archived` (null: the memory's
     strength decides) belong to the memory: in a scope, they are equal in all of its statements that have a text. They
     and `category`, `importance` and `tags` can be changed in place; `chosen` names those of the last three that a
     person set. `forgotten` contains hashes of texts that are not learnt again: for each text, a hash of the folded text

@@ -11,7 +11,7 @@ from sqlalchemy import func, insert, select
 from app.kit.db import DbSession
 from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.kit.planner import ONE_LOOKUP_EACH
-from app.knowledge.known import Known
+from app.knowledge.known import Known, Rating
 from app.knowledge.liveness import (
     IS_ON_CURRENT_LINE,
     OWNER_GIVEN,
@@ -21,6 +21,7 @@ from app.knowledge.liveness import (
     write_is_live,
     write_log,
     write_newest,
+    write_ratings,
 )
 from app.knowledge.models import Statement, Teaching
 from app.knowledge.scopes import ScopeKey
@@ -48,6 +49,9 @@ _NEWEST_OF_CHAT = {kind: _of_chat(write_newest(OWNERS_OF_CHAT, _IN_CHAT, kind)) 
 _NEWEST = {kind: write_newest(OWNER_GIVEN, _ANYWHERE, kind) for kind in KINDS}
 _HISTORY_OF_CHAT = {kind: _of_chat(write_history(OWNERS_OF_CHAT, _IN_CHAT, kind, key="$3")) for kind in KINDS}
 _HISTORY = {kind: write_history(OWNER_GIVEN, _ANYWHERE, kind, key="$5") for kind in KINDS}
+
+_RATINGS_OF_CHAT = _of_chat(write_ratings(OWNERS_OF_CHAT, ids="$3::uuid[]"))
+_RATINGS = write_ratings(OWNER_GIVEN, ids="$5::uuid[]")
 
 _LOG_OF_CHAT = {kind: _of_chat(write_log(OWNERS_OF_CHAT, _IN_CHAT, kind)) for kind in KINDS}
 _LOG_OF_CHAT_WITH_OPEN = {kind: _of_chat(write_log(OWNERS_OF_CHAT, _IN_CHAT_WITH_OPEN, kind)) for kind in KINDS}
@@ -180,6 +184,18 @@ async def list_log_of_chat(
     return _known(await db_session.raw.fetch(queries[kind][only_chat], *line))
 
 
+async def list_ratings(db_session: DbSession, scope: ScopeKey, statement_ids: Sequence[UUID]) -> dict[UUID, Rating]:
+    """Return the rating of each of these statements of one scope."""
+    return _ratings(await db_session.raw.fetch(_RATINGS, *_where(scope), list(statement_ids)))
+
+
+async def list_ratings_of_chat(
+    db_session: DbSession, line: Line, statement_ids: Sequence[UUID], *, only_chat: bool
+) -> dict[UUID, Rating]:
+    """Return the rating of each of these statements of the scopes that a line sees, or of the chat itself."""
+    return _ratings(await db_session.raw.fetch(_RATINGS_OF_CHAT[only_chat], *line, list(statement_ids)))
+
+
 async def insert_statement(db_session: DbSession, statement: Statement) -> None:
     """Insert a statement with its own `learnt_at`."""
     await db_session.execute(insert(Statement).values(_values_of(statement)))
@@ -306,6 +322,10 @@ def _where(scope: ScopeKey) -> tuple[UUID, UUID, int, str]:
 
 def _known(rows: Sequence[asyncpg.Record]) -> list[Known]:
     return [Known(*row) for row in rows]
+
+
+def _ratings(rows: Sequence[asyncpg.Record]) -> dict[UUID, Rating]:
+    return {row["statement_id"]: Rating(row["category"], row["importance"], tuple(row["tags"] or ())) for row in rows}
 
 
 def _wide(rows: Sequence[asyncpg.Record]) -> list[UUID]:

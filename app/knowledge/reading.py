@@ -17,7 +17,7 @@ from app.chats.service import get_line
 from app.kit.db import DbSession
 from app.kit.errors import Invalid
 from app.knowledge import message_queries, queries
-from app.knowledge.known import Known, choose_deciding, choose_nearest
+from app.knowledge.known import Known, Rating, choose_deciding, choose_nearest
 from app.knowledge.scopes import ScopeKey
 
 
@@ -166,6 +166,25 @@ async def list_sources_on_line(
     """Return the messages of a line (its chat's key and its id) that taught statements, by the statement's id."""
     found = await message_queries.list_messages(db_session, line, statement_ids)
     return {statement_id: [f"message:{one}" for one in ids] for statement_id, ids in found.items()}
+
+
+async def list_ratings(db_session: DbSession, view: Viewpoint, statements: Sequence[Known]) -> dict[UUID, Rating]:
+    """Return the category, importance and tags of statements of the view, by the statement's id.
+
+    A statement that was deleted since it was read is missing.
+    """
+    ids = [one.statement_id for one in statements]
+    if view.line is None:
+        return await queries.list_ratings(db_session, view.scope, ids) if ids else {}
+    return await list_ratings_on_line(db_session, view.line, statements, only_chat=view.only_chat)
+
+
+async def list_ratings_on_line(
+    db_session: DbSession, line: tuple[UUID, UUID], statements: Sequence[Known], *, only_chat: bool = False
+) -> dict[UUID, Rating]:
+    """Return what `list_ratings` returns for a line (its chat's key and its id)."""
+    ids = [one.statement_id for one in statements]
+    return await queries.list_ratings_of_chat(db_session, line, ids, only_chat=only_chat) if ids else {}
 
 
 async def list_places(

@@ -34,9 +34,9 @@ def memory(content: str, *numbers: int, importance: float = 0.7, **more: Any) ->
     return json.dumps({"memory": content, "category": "personal", "importance": importance, "from": numbers} | more)
 
 
-def fact(key: str, value: str, *numbers: int) -> str:
+def fact(key: str, value: str, *numbers: int, **more: Any) -> str:
     """A line of an answer: a fact."""
-    return json.dumps({"fact": key, "value": value, "category": "personal", "importance": 0.9, "from": numbers})
+    return json.dumps({"fact": key, "value": value, "category": "personal", "importance": 0.9, "from": numbers} | more)
 
 
 def quoted(request: Request, tag: str = "messages") -> list[Json]:

@@ -38,7 +38,7 @@ FILL = """
     FROM statements, generate_series(1, $1) AS n WHERE owner_key = $2"""
 ANSWERS = {
     "ferryman": lambda n: memory(FERRY, n, tags=["family"]),
-    "call me Captain": lambda n: fact("nickname", "Captain", n),
+    "call me Captain": lambda n: fact("nickname", "Captain", n, tags=["names"]),
     "call me Skipper": lambda n: fact("nickname", "Skipper", n),
 }
 
@@ -65,6 +65,13 @@ async def test_a_turn_is_read_when_it_is_complete(
     (held,) = (await get(api, "/facts"))["items"]
     assert (held["key"], held["value"], held["scope"], held["origin"]) == ("nickname", "Captain", "chat", "model")
     assert held["sources"] == ["message:m2"]
+    assert (held["category"], held["importance"], held["tags"]) == ("personal", 0.9, ["names"])
+    assert await get(api, "/facts/nickname") == held
+    (exported,) = (await get(api, "/state"))["layers"]["facts"]
+    assert {name: exported[name] for name in exported if name in held} == {
+        name: held[name] for name in held if name in exported
+    }
+    assert (exported["category"], exported["importance"], exported["tags"]) == ("personal", 0.9, ["names"])
     assert await due_rows(database, tenant) == []
 
 

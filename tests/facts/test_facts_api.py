@@ -22,13 +22,16 @@ async def test_a_fact_is_set_read_and_replaced(api: httpx.AsyncClient, clock: St
     second = await set_fact(api, "lamp", "red", status=200)
     assert first["id"] != second["id"]
     assert await get(api, "/facts/lamp") == second
-    assert {name: second[name] for name in ("key", "value", "scope", "character", "origin", "edited", "sources")} == {
+    assert {name: value for name, value in second.items() if name not in ("id", "created_at")} == {
         "key": "lamp",
         "value": "red",
         "scope": "chat",
         "character": None,
         "origin": "person",
         "edited": False,
+        "category": None,
+        "importance": None,
+        "tags": [],
         "sources": [],
     }
     values = [(one["value"], one["created_at"], one["held_until"]) for one in await history(api, "lamp")]

@@ -92,6 +92,8 @@ READERS: Mapping[str, tuple[int, Reader]] = {
     "learnt memories": (40, lambda of: known.list_learnt(of, LINE, "memory", 0, 99)),
     "places on the line": (50, lambda of: known.list_places(of, LINE, WIDE)),
     "places on all lines": (50, lambda of: known.list_places(of, None, WIDE)),
+    "ratings on the line": (50, lambda of: known.list_ratings_of_chat(of, LINE, WIDE, only_chat=False)),
+    "ratings of the user": (50, lambda of: known.list_ratings(of, OF_USER, WIDE)),
     "effects of calls": (50, lambda of: known.list_written(of, LINE, WIDE)),
     "the chat's": (50, lambda of: memories.list_of_chat(of, LINE, KEEPING, ALL, character=None)),
     "its own": (10, lambda of: memories.list_of_chat(of, LINE, KEEPING, ALL, character=None, only_chat=True)),
