@@ -158,7 +158,7 @@ least.
 """
 
 _JUDGED_OF_SCOPE = _write_judged(
-    write_versions(SCOPE_GIVEN, _ANYWHERE, KIND),
+    write_versions(SCOPE_GIVEN, KIND, chat="NULL::uuid", line="NULL::uuid"),
     of_character="true",
     half_life="kept.half_life",
     most="kept.most",

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql
 from alembic import op
 
 revision: str = "9a41d7e3b206"
-down_revision: str | Sequence[str] | None = "4b90d6c7e315"
+down_revision: str | Sequence[str] | None = "d1f5a83c6b29"
 branch_labels = None
 depends_on = None
 
