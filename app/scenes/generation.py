@@ -57,6 +57,14 @@ async def ask_for_break(
             count_tokens=count_tokens,
         )
 
+    profile, material = break_profile(candidates), Material(())
+    answer = await ask_model(inquiry, build, profile, material, answer_tokens=BREAK_TOKENS, temperature=0.0)
+    return answer.value
+
+
+def break_profile(candidates: Sequence[int]) -> Profile[tuple[int | None, str]]:
+    """Return the profile of answers that choose one of these breaks, or none. The reason is not judged as text."""
+
     def read(text: str, _material: Material) -> tuple[int | None, str]:
         break_at, reason = parse_scene_break(text)
         complaint = object_to(break_at, candidates)
@@ -64,9 +72,7 @@ async def ask_for_break(
             raise UnusableAnswer(complaint)
         return break_at, reason
 
-    profile = Profile(read=read, text=lambda _found: None)  # the reason is not part of the memory
-    answer = await ask_model(inquiry, build, profile, Material(()), answer_tokens=BREAK_TOKENS, temperature=0.0)
-    return answer.value
+    return Profile(read=read, text=lambda _found: None)
 
 
 async def ask_for_scene(

@@ -89,6 +89,7 @@ _MARKS = {
     "write the whole recap anew": "recap",
     "older part of your diary anew": "diary",
     "write your entry": "diary_entry",
+    "write the memories and facts": "consolidation",
 }
 """Each prompt but that of memos, by a text that only this prompt contains."""
 

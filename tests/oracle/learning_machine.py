@@ -15,7 +15,7 @@ from app.consolidation.answers import MAX_ITEMS
 from app.consolidation.generation import FULL_ITEMS, LEAST_DIVIDED_MESSAGES
 from app.kit.ids import chat_key
 from app.search.known import MAX_LIKELY
-from tests.oracle.answers import ANSWERS
+from tests.oracle.answers import ANSWERS, misbehave
 from tests.oracle.chat_machine import ChatMachine, kind_lists, picks
 from tests.oracle.decision_reference import Decisions
 from tests.oracle.driver import Chat
@@ -58,12 +58,27 @@ def learn(request: Request) -> str:
     return "\n".join(lines[:most]) or "NONE"
 
 
+def learn_at_the_second_try(request: Request) -> str:
+    """Misbehave, and answer well once the request names the fault.
+
+    So what is learnt is known exactly: after two or three refused answers, the range would be quoted. A long range is
+    asked about in parts, and the answers about all of them count together, so the model misbehaves only about ranges
+    that are shorter than such a part.
+    """
+    content = str(request["messages"][-1]["content"])
+    is_short = content.partition("<messages>")[2].count('"number"') < LEAST_DIVIDED_MESSAGES // 2
+    return misbehave(request) if is_short and "was refused" not in content else learn(request)
+
+
 def word_memory(word: str) -> str:
     """Return a memory that is similar to no other one."""
     return f"{word} {hashlib.sha256(word.encode()).hexdigest()[:24]}"
 
 
-LEARNT: Mapping[str, Step] = dict.fromkeys(ANSWERS, learn) | {"refusal": refuses(503)}
+LEARNT: Mapping[str, Step] = dict.fromkeys(ANSWERS, learn) | {
+    "refusal": refuses(503),
+    "misbehaving": learn_at_the_second_try,
+}
 
 
 @dataclass(frozen=True)

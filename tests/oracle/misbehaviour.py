@@ -1,6 +1,7 @@
 """Answers that real models give instead of good ones, and forms in which they wrap or spoil good ones.
 
 The answers that are always refused are those of the corpus of the judgement (`tests/summarising/judging`), in English.
+The corpus has none for the two prompts that ask for data (`DATA`); theirs are here.
 """
 
 import json
@@ -22,6 +23,53 @@ KINDS = frozenset({"declined", "story", "form", "repetition", "examples"})
 
 _MATERIALS = (None, "en", "recap", "diary")
 _EMPTY = ("", "...", "```\n\n```", "{}", "<think>The user wants a text about the lamp. I should")
+_STORY = "*I take your hand and pull you up the stairs.* You laugh, and I know that you will follow me anywhere."
+DATA: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "break": {
+        "declined": (
+            "I'm sorry, but I can't help with that request.",
+            "I can't continue with this roleplay.",
+            "I must respectfully decline to continue with this roleplay.",
+        ),
+        "story": (_STORY, '"Stay with me until the ferry leaves," Kai says, and he closes the door behind them.'),
+        "form": (
+            "The scene ends when they leave the island.",
+            '{"reason": "They leave the island."}',
+            '{"break_at": "the door", "reason": "They leave."}',
+            '{"break_at": -1, "reason": "They leave."}',
+            '{"break_at": [2, 3], "reason": "They leave."}',
+        ),
+        "invalid": (
+            '{"break_at": 9000000, "reason": "They leave."}',
+            '{"break_at": 9000000, "reason": "They leave."}\n{"break_at": 9000001, "reason": "They come back."}',
+            "Either break_at: 9000000 or break_at: 9000001.",
+        ),
+    },
+    "consolidation": {
+        "declined": (
+            "I'm sorry, but I can't help with that request.",
+            "I can't continue with this roleplay.",
+            '{"memory": "I\'m sorry, but I can\'t help with that request.", "importance": 0.5, "from": [1]}',
+        ),
+        "story": (
+            _STORY,
+            '{"memory": "*I take your hand and pull you up the stairs.* You laugh.", "from": [1]}',
+            '{"memory": "I take your hand, and you know that I will follow you.", "importance": 0.9, "from": [1]}',
+        ),
+        "form": (
+            "The user and the character grew closer, and there was much tension between them.",
+            '{"memory": "There was much tension between the two of them.", "category": "context"}',
+            '{"memory": "There was much tension between the two of them.", "from": [9000000]}',
+            '{"fact": "home", "value": "an island far out in the sea", "from": []}',
+        ),
+        "examples": (
+            '{"memory": "Petra\'s brother Halvard has run the ferry to Sandoy since 2011.", "from": [1]}',
+            '{"memory": "Suli promised Petra to repay the 400 crowns by 9 August.", "importance": 0.8, "from": [1]}',
+        ),
+    },
+}
+"""By prompt and kind: answers that are refused whatever the messages are."""
+
 _SHINGLE = 4
 _HIGHLIGHT = re.compile(r"【Highlight \d】: \((\w+)\) (.*)")
 _GERMAN = {"They spoke of": "Sie sprachen von", "I said": "Ich sagte", "I remember": "Ich erinnere mich an"}
@@ -30,6 +78,9 @@ _GERMAN = {"They spoke of": "Sie sprachen von", "I said": "Ich sagte", "I rememb
 @cache
 def misbehaviours(prompt: str) -> Sequence[Sequence[str]]:
     """Return the answers that are always refused as answers to a prompt, those of one kind of fault together."""
+    if prompt in DATA:
+        # An empty object says that there is nothing to learn.
+        return [[text for text in _EMPTY if (prompt, text) != ("consolidation", "{}")], *DATA[prompt].values()]
     by_kind: dict[str, list[str]] = {"empty": list(_EMPTY)}
     refused_once = {case["answer"] for case in _load("good") if case.get("refused")}
     for case in (*_load("refused"), *_load("misbehaving")):
@@ -114,7 +165,7 @@ def _load(name: str) -> Sequence[Mapping[str, Any]]:
 
 @cache
 def _all_shingles() -> frozenset[str]:
-    texts = [text for prompt in JUDGED for kind in misbehaviours(prompt) for text in kind]
+    texts = [text for prompt in (*JUDGED, *DATA) for kind in misbehaviours(prompt) for text in kind]
     return frozenset().union(*map(_shingles, texts))
 
 

@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
+from app.consolidation.answers import profile_for
+from app.consolidation.prompts import CONSOLIDATION
 from app.kit.refusals import Refusal
+from app.scenes.generation import break_profile
 from app.summarising.answer_text import UnusableAnswer
-from app.summarising.judging.judge import Material, judge
+from app.summarising.judging.judge import Material, Profile, judge
 from app.summarising.judging.languages import identify
-from tests.oracle.misbehaviour import WRAPPINGS, misbehaviours, repeats_misbehaviour
+from tests.oracle.misbehaviour import DATA, WRAPPINGS, misbehaviours, repeats_misbehaviour
 from tests.summarising.judging.prompts import JUDGED
 from tests.summarising.judging.test_judge import PROMPTS as PROFILES
 
@@ -58,6 +61,36 @@ def test_wrapped_answers_are_read_as_bare_ones(prompt: str, wrapping: int) -> No
         expected = verdict(prompt, good, former)
         assert not isinstance(expected, Refusal)
         assert verdict(prompt, WRAPPINGS[wrapping](prompt, good), former) == expected
+
+
+def judge_data(prompt: str, answer: str, refused: tuple[Refusal, ...] = ()) -> Any:
+    """Return the value of an answer to a prompt that asks for data, or the refusal."""
+    if prompt == "break":
+        profile: Profile[Any] = break_profile(range(1, 9))
+    else:
+        profile = profile_for((1, 2, 3))
+    material = Material(TEXTS if prompt == "consolidation" else (), names=("Mira", "Kai"))
+    try:
+        return judge(answer, profile, material, rules=CONSOLIDATION.system, refused=refused, identify=identify)
+    except UnusableAnswer as error:
+        return Refusal(error.kind, str(error))
+
+
+@pytest.mark.parametrize("prompt", DATA)
+def test_misbehaviours_with_data_are_refused_each_time(prompt: str) -> None:
+    answers = [answer for kind in misbehaviours(prompt) for answer in kind if answer]
+    for answer in answers:
+        first = judge_data(prompt, answer)
+        assert isinstance(first, Refusal), answer
+        assert isinstance(judge_data(prompt, answer, (first,)), Refusal), answer
+    for answer in DATA[prompt]["declined"]:
+        assert judge_data(prompt, answer) == Refusal("declined", "the model refuses")
+
+
+def test_good_answers_with_data_are_accepted() -> None:
+    assert judge_data("break", '{"break_at": 4, "reason": "They leave."}') == (4, "They leave.")
+    (learnt,) = judge_data("consolidation", '{"memory": "w7w 0f3a", "importance": 0.7, "from": [1]}')
+    assert learnt.content == "w7w 0f3a"
 
 
 def test_misbehaviours_are_found_in_memories() -> None:
