@@ -148,6 +148,12 @@ def write_messages(where: str, most: int, keys: str, most_named: int) -> str:
     return f"SELECT m.* FROM ({_PROGRESS}) AS i CROSS JOIN LATERAL ({found}) AS m"  # noqa: S608
 
 
+def write_outside_index(where: str, most: int) -> str:
+    """Return a query on the line's row `c` for those messages of `write_messages` that are not in the index."""
+    found = "\n        UNION ALL".join(part.format(where=where, most=most) for part in (_NOT_IN_INDEX, _CHANGED))
+    return f"SELECT m.* FROM ({_PROGRESS}) AS i CROSS JOIN LATERAL ({found}) AS m"  # noqa: S608
+
+
 SAMPLED = 500
 """How many vectors of each chat are read to find the lowest similarity (`lowest`). To read all would be slower."""
 

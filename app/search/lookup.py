@@ -24,6 +24,7 @@ from app.passages.keys import list_wanted
 from app.passages.words import find_query_terms, has_frequent, list_patterns
 from app.scenes.book import get_scene
 from app.search import queries
+from app.search.meant import find_words_meant
 from app.search.queries import QueryVector, Sources, Texts, Wanted
 from app.search.ranking import Candidate, Scored, find_similarities, rank
 from app.search.schemas import ChatSearchIn, SearchIn
@@ -46,6 +47,14 @@ MAX_WIDE_MEMORIES = 1_000
 
 Row = Mapping[str, Any]
 """A text that was found, with the columns that `queries.look_up_in_chat` returns."""
+
+
+class _Terms(NamedTuple):
+    """The terms of a query, the function that stems words, and by misspelt term the word that is meant."""
+
+    all: Sequence[str]
+    stem: Stem
+    meant: Mapping[str, str] = {}
 
 
 class _Found(NamedTuple):
@@ -104,10 +113,16 @@ async def search_chat(
     line = (ref.key, chat.line_id)
     used = statements_in_use(with_vectors=meaning is not None)
     statement = used.own_of_chat if ref.only_chat else used.of_chat
-    texts = Texts([])
+    texts, meant = Texts([]), dict[str, str]()
     if terms or meaning:
         texts = await queries.look_up_in_chat(db_session.raw, statement, line, wanted, meaning)
-    return await _answer(db_session, texts, terms, stem, asked.limit, with_vectors=meaning is not None)
+        meant = await find_words_meant(db_session.raw, line, terms, [row["text"] for row in texts.rows], stem)
+    if meant:
+        words = with_stems([*terms, *meant.values()], stem)
+        wanted = wanted._replace(patterns=list_patterns(words), keys=list_wanted(words))
+        texts = await queries.look_up_in_chat(db_session.raw, statement, line, wanted, meaning)
+    asked_for = _Terms(terms, stem, meant)
+    return await _answer(db_session, texts, asked_for, asked.limit, with_vectors=meaning is not None)
 
 
 async def search_user(
@@ -136,7 +151,7 @@ async def search_user(
         texts = await queries.look_up_of_user(db_session.raw, statement, owner, wanted, meaning)
         found = {row["source"] for row in texts.rows}
         wide = await _list_wide(db_session, ScopeKey.of_user(tenant, user_id), asked, found, now=now)
-    return await _answer(db_session, texts, terms, stem, asked.limit, wide, with_vectors=meaning is not None)
+    return await _answer(db_session, texts, _Terms(terms, stem), asked.limit, wide, with_vectors=meaning is not None)
 
 
 async def _list_wide(
@@ -177,21 +192,20 @@ def _wanted(asked: SearchIn, terms: Sequence[str], stem: Stem, now: datetime) ->
 async def _answer(
     db_session: DbSession,
     texts: Texts,
-    terms: Sequence[str],
-    stem: Stem,
+    terms: _Terms,
     limit: int,
     wide: Sequence[Row] = (),
     *,
     with_vectors: bool,
 ) -> dict[str, Any]:
-    found = (await asyncio.to_thread(_rank, texts, terms, stem, wide))[:limit]
+    found = (await asyncio.to_thread(_rank, texts, terms, wide))[:limit]
     found = found[: count_fitting((len(one.row["text"].encode()) for one in found), MAX_PAGE_BYTES)]
     sources = await _list_sources(db_session, found)
     mode = "hybrid" if with_vectors else "text"
-    return {"mode": mode, "hits": await asyncio.to_thread(_present, found, sources, terms, stem)}
+    return {"mode": mode, "hits": await asyncio.to_thread(_present, found, sources, terms)}
 
 
-def _rank(texts: Texts, terms: Sequence[str], stem: Stem, wide: Sequence[Row] = ()) -> list[_Found]:
+def _rank(texts: Texts, terms: _Terms, wide: Sequence[Row] = ()) -> list[_Found]:
     """Return the texts that answer a query, best first; `wide` are further texts, which are about no message."""
     rows = [*map(dict, texts.rows), *wide]
     by_number = {str(row["number"]): row for row in _merge(rows)}
@@ -209,7 +223,8 @@ def _rank(texts: Texts, terms: Sequence[str], stem: Stem, wide: Sequence[Row] = 
         )
         for number, row in by_number.items()
     ]
-    ranked = rank(terms, candidates, total=texts.total + len(wide), stem=stem, lowest=texts.lowest)
+    total = texts.total + len(wide)
+    ranked = rank(terms.all, candidates, total=total, stem=terms.stem, lowest=texts.lowest, meant=terms.meant)
     return [_Found(by_number[one.source], one) for one in ranked]
 
 
@@ -257,14 +272,14 @@ async def _list_sources(db_session: DbSession, found: Sequence[_Found]) -> list[
     ]
 
 
-def _present(found: Sequence[_Found], sources: Sequence[Sources], terms: Sequence[str], stem: Stem) -> list[Any]:
+def _present(found: Sequence[_Found], sources: Sequence[Sources], terms: _Terms) -> list[Any]:
     return [
         {
             "kind": "recap" if one.kind == "scene" else one.kind,
             "id": one.id,
             "chat_id": one.row["chat_id"],
             "text": one.row["text"],
-            "snippet": make_snippet(one.row["text"], terms, stem),
+            "snippet": make_snippet(one.row["text"], [*terms.all, *terms.meant.values()], terms.stem),
             "score": one.scored.score,
             "parts": {"vector": 0.0, **one.scored.parts},
             "sources": of.names,

@@ -24,6 +24,9 @@ from app.passages.words import count_words, list_words, stem_likely
 LEAST_SIMILARITY = 0.45
 """A word that is less similar to a term than this does not match the term."""
 
+MEANT_SIMILARITY = 0.6
+"""How similar the word that is meant counts as to a misspelt term: it may be another word after all."""
+
 IMPORTANCE_BONUS = 0.05
 RECENCY_BONUS = 0.03
 """How much importance and recency each add to a score at most. The words of the query add at most 1."""
@@ -110,6 +113,7 @@ def rank(
     total: int,
     stem: Callable[[str], str] | None = None,
     lowest: float | None = None,
+    meant: Mapping[str, str] | None = None,
 ) -> list[Scored]:
     """Return the candidates that have a term of the query, a similar word or a similar meaning, best first.
 
@@ -127,16 +131,12 @@ def rank(
         lowest: The lowest similarity in a sample of the messages that were compared; None if there was no sample. All
             cosines of some models are close together, so similarities are scaled from the lowest one, of the sample or
             the candidates, to the highest one.
+        meant: By misspelt term, the word that is probably meant (`spelling.py`); it counts as a similar word.
 
     """
-    if stem is not None:
-        terms = list(dict.fromkeys(map(stem, terms)))
-    counts = [_count(one.text, terms, stem) for one in candidates]
-    near = SimilarTerms(terms).find_near(set().union(*counts))
-    shares = [_find_shares(terms, one, near) for one in counts]
+    terms, shares, lengths = _compare(terms, [one.text for one in candidates], stem, meant or {})
     having = Counter(itertools.chain.from_iterable(shares))
     rarity = {term: math.log1p((total - having[term] + 0.5) / (having[term] + 0.5)) for term in terms}
-    lengths = [sum(one.values()) for one in counts]
     mean_words = sum(lengths) / max(len(lengths), 1) or 1.0
     raw = [_weigh(one, rarity, words / mean_words) for one, words in zip(shares, lengths, strict=True)]
     best = max(raw, default=0.0) or 1.0
@@ -160,6 +160,14 @@ def rank(
     ]
     scored.sort(key=lambda pair: (-pair[0].score, -pair[1].last_seq, pair[1].source))
     return [one for one, _ in scored]
+
+
+def find_unmatched(
+    terms: Sequence[str], texts: Sequence[str], *, stem: Callable[[str], str] | None = None
+) -> list[str]:
+    """Return the terms that no text has, neither the word itself or a word with the same stem, nor a similar word."""
+    matched = set().union(*_compare(terms, texts, stem, {})[1])
+    return [term for term in terms if (stem(term) if stem else term) not in matched]
 
 
 def weigh_strength(strength: float) -> float:
@@ -252,6 +260,20 @@ class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
             found = [(term, likeness) for term, likeness in near if likeness >= LEAST_SIMILARITY]
         self[word] = found
         return found
+
+
+def _compare(
+    terms: Sequence[str], texts: Sequence[str], stem: Callable[[str], str] | None, meant: Mapping[str, str]
+) -> tuple[Sequence[str], list[dict[str, float]], list[int]]:
+    """Return the terms as they are compared, for each text its shares of them (`_find_shares`), and its words."""
+    if stem is not None:
+        meant = {stem(term): stem(word) for term, word in meant.items()}
+        terms = list(dict.fromkeys(map(stem, terms)))
+    counts = [_count(one, [*terms, *meant.values()], stem) for one in texts]
+    near = dict(SimilarTerms(terms).find_near(set().union(*counts)))
+    for term, word in meant.items():
+        near[term] = [*near.get(term, ()), (word, MEANT_SIMILARITY)]
+    return terms, [_find_shares(terms, one, near) for one in counts], [sum(one.values()) for one in counts]
 
 
 def _count(text: str, terms: Sequence[str], stem: Callable[[str], str] | None) -> Mapping[str, int]:

@@ -18,6 +18,7 @@ from app.passages.words import list_patterns
 from app.search.choice import Hit
 from app.search.known import MAX_LIKELY, KnownTexts, Viewed, find_remembered, remember_texts
 from app.search.likely import MAX_NEAR_TEXTS
+from app.search.meant import find_words_meant
 from app.search.queries import QueryVector, Question, Texts, list_candidates
 from app.search.ranking import Candidate, Scored, find_similarities, rank, weigh_strength
 from app.search.statements import MAX_MESSAGE_TOKENS, Statements, write_search
@@ -105,8 +106,16 @@ class Found(NamedTuple):
 async def search(
     connection: Connection, line: Searched, terms: Sequence[str], meaning: QueryVector | None = None, *, now: datetime
 ) -> list[Hit]:
-    """Return the texts of a line that have one of the terms, a similar word or a similar meaning, best first."""
-    return await rank_found(await find(connection, line, terms, meaning, now=now), line, terms)
+    """Return the texts of a line that have one of the terms, a similar word or a similar meaning, best first.
+
+    Misspelt terms are corrected (`meant.py`).
+    """
+    found = await find(connection, line, terms, meaning, now=now)
+    texts = [row["text"] for row in found.texts.rows]
+    meant = await find_words_meant(connection, (line.chat_key, line.line_id), terms, texts, line.stem)
+    if meant:
+        found = await find(connection, line, [*terms, *meant.values()], meaning, now=now)
+    return await rank_found(found, line, terms, meant)
 
 
 async def find(
@@ -173,15 +182,20 @@ def _choose_known(
     return [(known.texts[place], similarities.get(known.digests[place])) for place in chosen]
 
 
-async def rank_found(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
-    """Return what `find` found, best first. Long texts are ranked in a thread."""
+async def rank_found(
+    found: Found, line: Searched, terms: Sequence[str], meant: Mapping[str, str] | None = None
+) -> list[Hit]:
+    """Return what `find` found, best first. Long texts are ranked in a thread.
+
+    `meant` has by misspelt term the word that is meant.
+    """
     chars = sum(len(row["text"]) for row in found.texts.rows) + sum(len(one.text) for one, _ in found.known)
     if chars <= MOST_CHARS_INLINE:
-        return _rank(found, line, terms)
-    return await asyncio.to_thread(_rank, found, line, terms)
+        return _rank(found, line, terms, meant)
+    return await asyncio.to_thread(_rank, found, line, terms, meant)
 
 
-def _rank(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
+def _rank(found: Found, line: Searched, terms: Sequence[str], meant: Mapping[str, str] | None) -> list[Hit]:
     rows = found.texts.rows
     texts = {row["source"]: (row, word_spoken(row["text"], row["role"], row["name"], line.speakers)) for row in rows}
     similarities = find_similarities((row["source"], row["similarity"]) for row in rows)
@@ -206,7 +220,8 @@ def _rank(found: Found, line: Searched, terms: Sequence[str]) -> list[Hit]:
             replace(one, weight=weigh_strength(one.importance or 0.0)) if _fades(one.source) else one
             for one in candidates
         ]
-    ranked = rank(terms, candidates, total=found.texts.total, stem=line.stem, lowest=found.texts.lowest)
+    total, lowest = found.texts.total, found.texts.lowest
+    ranked = rank(terms, candidates, total=total, stem=line.stem, lowest=lowest, meant=meant)
     documents = {one.source: one for one, _ in found.known} | {
         source: Document(source, text, row["first_seq"], row["last_seq"], row["category"])
         for source, (row, text) in texts.items()

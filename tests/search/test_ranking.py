@@ -11,10 +11,12 @@ from app.passages.words import split_words
 from app.search.ranking import (
     IMPORTANCE_BONUS,
     LEAST_SIMILARITY,
+    MEANT_SIMILARITY,
     RECENCY_BONUS,
     VECTOR_SHARE,
     Candidate,
     find_similarities,
+    find_unmatched,
     rank,
     similarity,
     weigh_strength,
@@ -230,3 +232,31 @@ def test_without_vectors_words_count_in_full() -> None:
 def test_the_similarity_of_a_long_text_is_that_of_its_best_part() -> None:
     found = [("message:a", 0.2), ("message:a", 0.7), ("message:b", None), ("message:a", None)]
     assert find_similarities(found) == {"message:a": 0.7}
+
+
+def test_a_word_that_is_meant_counts_less_than_the_word() -> None:
+    texts = [Candidate("message:1", "The ferry left."), Candidate("message:2", "The lamp burns.")]
+    terms = ["fery", "lamp"]
+    assert [one.source for one in rank(terms, texts, total=2)] == ["message:2"]
+    ranked = rank(terms, texts, total=2, meant={"fery": "ferry"})
+    assert [one.source for one in ranked] == ["message:2", "message:1"]
+    room = 1.2
+    share = MEANT_SIMILARITY / (MEANT_SIMILARITY + room) * (1 + room)
+    assert ranked[1].text == pytest.approx(share)
+
+
+def test_a_word_that_is_meant_is_found_by_its_stem() -> None:
+    (found,) = rank(["feries"], [Candidate("message:1", "Two lamps.")], total=1, stem=shorten, meant={"feries": "lamp"})
+    assert found.source == "message:1"
+
+
+def test_terms_without_a_word_or_a_similar_one_are_unmatched() -> None:
+    texts = ["Two lanterns.", "Lamps burn."]
+    assert find_unmatched(["lantern", "lamp", "key"], texts) == ["lamp", "key"]
+    assert find_unmatched(["lantern", "lamp", "key"], texts, stem=shorten) == ["key"]
+    assert find_unmatched(["key"], []) == ["key"]
+
+
+def shorten(word: str) -> str:
+    """A stemmer that knows the plural."""
+    return word.removesuffix("s")

@@ -72,6 +72,14 @@ async def test_forms_of_a_word_are_recalled_by_their_stem(
         assert ("ponies ran" in found, "Ren saw" in found) == (is_found, is_found)
 
 
+async def test_recall_takes_no_word_for_another(api: httpx.AsyncClient) -> None:
+    await begin_long(api)
+    assert recalled(await context(api, query="pier"))
+    assert recalled(await context(api, query="peir")) == []
+    await append(api, [message(7, "Do you know Piers?")])
+    assert recalled(await context(api)) == []
+
+
 async def test_a_name_that_is_a_frequent_word_is_recalled(api: httpx.AsyncClient) -> None:
     await begin_long(api, "I met Will in the yard.")
     await write(api, "May knows Will.", importance=0.1)

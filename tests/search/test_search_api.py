@@ -6,7 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
+from tests.background import settle
 from tests.facts.asking import KAI, USER, begin, set_fact
 from tests.memories.asking import Learner, write
 from tests.search.finding import LANTERN, TOMAS, message
@@ -183,6 +185,33 @@ async def test_forms_of_a_word_are_found_in_its_language(api: httpx.AsyncClient)
     await append(api, [message(1, "She paints the cat."), message(2, "Yes.")])
     assert await found(api, "cats") == ["message:m1"]
     assert await found(api, "painted") == ["message:m1"]
+
+
+TYPOS = {"fery": "ferry", "kandle": "candle", "recieved": "received", "peir": "pier", "harborr": "harbor"}
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+async def test_a_misspelt_word_is_found(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, is_indexed: bool
+) -> None:
+    await begin(api, memos={"enabled": False})
+    said = [f"Then I saw the {word}, at last." for word in TYPOS.values()]
+    await append(api, [message(n, text) for n, text in enumerate([*said, *["We sail on."] * 64], start=1)])
+    if is_indexed:
+        await settle(dispatcher, clock)
+    for n, (typed, meant) in enumerate(TYPOS.items(), start=1):
+        (hit,) = (await search(api, f"the {typed}"))["hits"]
+        assert (hit["id"], hit["snippet"]) == (f"m{n}", f"Then I saw the **{meant}**, at last.")
+
+
+async def test_only_words_that_match_nothing_are_corrected(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, [message(1, "The lamb sleeps."), message(2, "The lamp burns."), message(3, "I received it.")])
+    assert await found(api, "lamb") == ["message:m1"], "it is a word of the chat"
+    assert await found(api, "camp lamb") == ["message:m1", "message:m2"], "what is meant counts less"
+    assert await found(api, "cam") == [], "it is too short"
+    await edit(api, "m2", content="It burns.")
+    assert await found(api, "clamp") == []
 
 
 @pytest.mark.parametrize("query", ["猫", "図書館", "ТОМАС", "łódź"])

@@ -37,6 +37,12 @@ async def test_a_memory_is_found_with_its_id_and_messages(api: httpx.AsyncClient
     ]
 
 
+async def test_a_misspelt_word_is_found(api: httpx.AsyncClient) -> None:
+    await begin_long(api)
+    assert LANTERN in await find(api, "the peir")
+    assert "Nothing was found" in await find(api, "the pxir")
+
+
 async def test_an_old_message_is_found_with_its_speaker(api: httpx.AsyncClient) -> None:
     await begin_long(api)
     lines = (await find(api, "green lantern")).splitlines()

@@ -1,0 +1,43 @@
+"""Reads which of some words the messages of a line have."""
+
+from collections import Counter
+from collections.abc import Sequence
+from uuid import UUID
+
+from app.kit.db import Connection
+from app.kit.planner import NOT_BY_INDEX
+from app.messages.rules import IS_NOT_DELETED, IS_OF_STORY
+from app.passages.keys import hash_keys
+from app.passages.lookup import write_outside_index
+from app.passages.words import list_words
+
+MOST_TEXTS = 500
+"""How many messages of the index, and how many seqs at the end of the line that are not in it, are considered."""
+
+# One scan of the index for all words: a scan for each of some hundred words would take ten times as long.
+_IN_INDEX = f"""
+    SELECT found.key, count(*) AS texts FROM (
+        SELECT p.keys FROM passages p
+        WHERE (p.chat_key = $1) {NOT_BY_INDEX} AND p.keys && $2::int[] LIMIT {MOST_TEXTS}) AS p
+    CROSS JOIN LATERAL unnest(p.keys) AS found (key) JOIN unnest($2::int[]) AS wanted (key) ON wanted.key = found.key
+    GROUP BY found.key"""  # noqa: S608 - of constants
+
+_OUTSIDE = f"""
+    SELECT m.content FROM chats c
+    CROSS JOIN LATERAL ({write_outside_index(f"{IS_NOT_DELETED} AND {IS_OF_STORY}", MOST_TEXTS)}) AS m
+    WHERE c.chat_key = $1 AND c.line_id = $2"""  # noqa: S608 - of constants
+
+
+async def count_texts(connection: Connection, line: tuple[UUID, UUID], words: Sequence[str]) -> Counter[str]:
+    """Return how many messages have each of these folded words, of those that are considered.
+
+    A word that a message had in a former text, or on another line, may be counted.
+    """
+    chat_key, _ = line
+    by_number = {hash_keys(chat_key, [word])[0]: word for word in words}
+    rows = await connection.fetch(_IN_INDEX, chat_key, list(by_number))
+    counts = Counter({by_number[row["key"]]: row["texts"] for row in rows})
+    wanted = frozenset(words)
+    for row in await connection.fetch(_OUTSIDE, *line):
+        counts.update(wanted.intersection(list_words(row["content"])))
+    return counts
