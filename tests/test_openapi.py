@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute, Route
 from app.registry import LAYERS
 from app.transfer.file_formats import FILE_FORMATS
 from app.web.docs import docs_router
+from app.web.schema import TAG_DESCRIPTIONS
 from tests.conftest import client_of
 from tests.layers.samples import list_settings
 from tests.path_parameters import APP, SCHEMA, fill_path
@@ -144,6 +145,13 @@ def test_operations_are_in_reading_order() -> None:
     tags = [operation["tags"][0] for operation in OPERATIONS.values()]
     assert list(dict.fromkeys(tags)) == [tag["name"] for tag in SCHEMA["tags"]]
     assert tags == sorted(tags, key=list(dict.fromkeys(tags)).index)
+
+
+def test_the_tags_of_operations_are_described() -> None:
+    descriptions = {tag["name"]: tag.get("description", "") for tag in SCHEMA["tags"]}
+    used = {tag for operation in OPERATIONS.values() for tag in operation["tags"]}
+    assert {tag for tag in used if not descriptions[tag].endswith(".")} == set()
+    assert used == TAG_DESCRIPTIONS.keys(), "a description of a tag that no operation has"
 
 
 def test_operation_ids_are_unique() -> None:

@@ -12,6 +12,30 @@ from app.kit.auth import bearer
 
 _FIRST = ("chats", "messages", "lines", "context")
 _LAST = ("tools", "keys", "operations")
+
+TAG_DESCRIPTIONS = {
+    "chats": "A chat is a conversation of one user with one or more characters; its settings begin as those of a"
+    " preset. It can be exported, imported, and erased, alone or with all chats of its user.",
+    "messages": "The messages of a chat, each with its seq. They can be appended, edited, hidden, pinned, deleted, and"
+    " given swipes; the memories that are made from them follow.",
+    "lines": "A chat has one current line, and keeps former ones. A checkpoint is a frozen copy of a line, a fork is a"
+    " copy in a new chat, and a session is a stretch of a line that ends, for example, with a long pause.",
+    "context": "The input of the next model call, and how it includes each message.",
+    "memo book": "The memo book contains all memos of a chat in story order. A memo is two or three highlights of one"
+    " batch, or a text that a person wrote.",
+    "narratives": "Longer texts: the summary of a chat, the diaries of its characters, the recaps of its scenes, and"
+    " the running recap. The summary and the running recap grow by folds and keep their versions.",
+    "knowledge": "What is known in each scope: facts (values by key), core blocks (short texts that are always in the"
+    " context) and memories (single sentences). A search finds facts and memories, and also messages and other texts.",
+    "tools": "The tools that you offer to the model that plays a character, so that it can search the memory and write"
+    " into it. What a call writes belongs to a reply: if the reply is taken back, it is, too.",
+    "keys": "A key is for servers, and belongs to one tenant. A token is for browsers: it expires soon, and is limited"
+    " to a user, to a chat, or to both.",
+    "operations": "Whether the service can serve requests, which background work is due, running or failed, and how"
+    " much the model is used.",
+}
+"""What the operations of each tag are about. `/docs` shows these texts above the operations."""
+
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 
 
@@ -37,7 +61,7 @@ class Api(FastAPI):
             schema = super().openapi()
             scheme = bearer.model.model_dump(mode="json", by_alias=True, exclude_none=True)
             schema["components"]["securitySchemes"] = {bearer.scheme_name: scheme}
-            schema["tags"] = [{"name": tag} for tag in self._tags]
+            schema["tags"] = [_describe_tag(tag) for tag in self._tags]
             schema["paths"] = dict(sorted(schema["paths"].items(), key=self._position))
             for path, operations in schema["paths"].items():
                 for operation in operations.values():
@@ -57,6 +81,12 @@ class Api(FastAPI):
         """Return the position of a path among the others, by the tag of its first operation."""
         tag = next(iter(path[1].values()))["tags"][0]
         return self._tags.index(tag) if tag in self._tags else len(self._tags)
+
+
+def _describe_tag(tag: str) -> dict[str, str]:
+    """Return the tag as the schema lists it."""
+    described = TAG_DESCRIPTIONS.get(tag)
+    return {"name": tag} if described is None else {"name": tag, "description": described}
 
 
 def _name_media_type(responses: dict[str, Any]) -> None:
