@@ -20,8 +20,9 @@ from app.consolidation.generation import (
 )
 from app.consolidation.prompts import CONSOLIDATION
 from app.consolidation.ranges import RANGE, Due
+from app.consolidation.regeneration import AGAIN
 from app.consolidation.settings import ConsolidationSettings
-from app.consolidation.store import find_age_time, list_noted, place_of, store
+from app.consolidation.store import find_age_time, list_noted, place_of, retract, store
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
@@ -53,7 +54,10 @@ class _Range:
 
 
 async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Range | None:
-    """Return the range; None if the line is gone, the layer is off, or the range was read and has not changed since."""
+    """Return the range; None if the line is gone, the layer is off, or the range was read and has not changed since.
+
+    A person can ask for a range again that has not changed.
+    """
     line = claimed.owner.line
     head = await read_head(db_session, *line)
     if head is None or not ConsolidationSettings.of(head.settings).enabled:
@@ -77,7 +81,7 @@ async def _find_range(db_session: DbSession, head: Head, claimed: Claimed) -> tu
     if row is None:
         due = Due.from_payload(claimed.payload)
         return (due, head.filters) if due else None
-    if row["source_hash"] == row["current_hash"]:
+    if row["source_hash"] == row["current_hash"] and not claimed.payload.get(AGAIN):
         return None
     filters = Filters.from_json(orjson.loads(row["filters"]))
     return Due(row["first_seq"], row["last_seq"], row["learnt_at"]), filters
@@ -141,6 +145,8 @@ async def _save(db_session: DbSession, made: Made[_Range, Draft]) -> None:
         "prompt_version": draft.version,
     }
     await queries.save(db_session, head.line, values)
+    if made.claimed.payload.get(AGAIN) and draft.origin == "model":
+        await retract(db_session, head, due.first_seq, due.last_seq)
     await store(db_session, head, due, source, draft, now=made.now)
 
 

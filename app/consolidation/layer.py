@@ -5,6 +5,7 @@ from app.consolidation.handlers import NAME, covered_through, on_append, on_sess
 from app.consolidation.job import CONSOLIDATE
 from app.consolidation.models import Consolidation
 from app.consolidation.prompts import CONSOLIDATION
+from app.consolidation.routes import router
 from app.consolidation.settings import ConsolidationSettings
 from app.layers.layer import Layer
 
@@ -13,6 +14,7 @@ LAYER = Layer(
     settings=ConsolidationSettings,
     models=(Consolidation,),
     jobs=(CONSOLIDATE,),
+    routers=(router,),
     prompts=(CONSOLIDATION,),
     on_append=on_append,
     on_change=on_change,

@@ -26,6 +26,11 @@ _TOUCHED = """
         ORDER BY first_seq DESC LIMIT 1) AS r
     WHERE r.last_seq >= changed.seq ORDER BY r.first_seq"""
 
+_READ_BY_RULE = """
+    SELECT first_seq, last_seq FROM consolidations
+    WHERE chat_key = $1 AND line_id = $2 AND last_seq >= $3 AND first_seq <= $4 AND origin = 'extractive'
+    ORDER BY first_seq"""
+
 _UPDATE_HASHES = f"""
     UPDATE consolidations c SET current_hash = n.current_hash FROM (
         SELECT g.current_hash, here.row_ref FROM unnest($3::int[], $4::bytea[]) AS g (first_seq, current_hash)
@@ -69,6 +74,11 @@ async def save(db_session: DbSession, line: Line, values: Mapping[str, Any]) -> 
 async def list_touched(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[asyncpg.Record]:
     """Return the consolidated ranges that contain one of `seqs`, in order."""
     return await db_session.raw.fetch(_TOUCHED, *line, list(seqs))
+
+
+async def list_read_by_rule(db_session: DbSession, line: Line, first_seq: int, last_seq: int) -> list[asyncpg.Record]:
+    """Return (first_seq, last_seq) of the ranges with a message between two seqs that were read without a model."""
+    return await db_session.raw.fetch(_READ_BY_RULE, *line, first_seq, last_seq)
 
 
 async def update_hashes(db_session: DbSession, line: Line, rows: Sequence[tuple[int, bytes]]) -> None:

@@ -21,6 +21,7 @@ from app.knowledge.learning import Place, learn_value, lock_place
 from app.knowledge.reading import Viewpoint
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Source as Taught
+from app.knowledge.service import retract_learnt_by_rule
 from app.knowledge.settings import LearningSettings
 from app.layers.derived import Origin
 from app.memories.book import MemoryView, list_strongest
@@ -109,6 +110,12 @@ async def store(db_session: DbSession, head: Head, due: Due, source: Source, dra
                 now=now,
             )
             record(db_session, head.line, MEMORIES)
+
+
+async def retract(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> None:
+    """Take back what rules have learnt from a range of messages, both inclusive, unless a person has changed it."""
+    for layer in await retract_learnt_by_rule(db_session, head, first_seq, last_seq):
+        record(db_session, head.line, layer)
 
 
 async def _store_facts(

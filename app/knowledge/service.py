@@ -20,7 +20,7 @@ from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.kit.owners import OwnerErased
 from app.kit.scopes import lock_scope_of
-from app.knowledge import message_queries, queries
+from app.knowledge import message_queries, queries, rule_queries
 from app.knowledge.cache import note_change
 from app.knowledge.errors import TooManyKeys
 from app.knowledge.models import Statement, Teaching
@@ -198,6 +198,16 @@ async def learn_by_messages(
         return False
     await queries.insert_statement(db_session, _statement(scope, statement_id, said, origin, at))
     return True
+
+
+async def retract_learnt_by_rule(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> set[str]:
+    """Delete what rules have learnt from a range of messages (both inclusive), unless a person has changed it.
+
+    `head` is that of the chat's current line, locked. Returns the layers in which something was deleted.
+    """
+    wide, layers = await rule_queries.retract_learnt_by_rule(db_session, head.line, first_seq, last_seq)
+    _raise(db_session, head.tenant, wide)
+    return layers
 
 
 # --- what follows from changes of a line ---

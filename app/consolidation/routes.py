@@ -1,0 +1,31 @@
+"""The HTTP route of consolidation."""
+
+from fastapi import APIRouter, Response
+
+from app.chats.deps import WritingChat
+from app.consolidation.regeneration import learn_again
+from app.consolidation.schemas import LearnAgain, LearningAgain, NothingLearntAgain
+from app.kit.auth import KeyedRoute
+from app.kit.deps import Db, Now
+from app.kit.wire import OrjsonResponse
+
+router = APIRouter(prefix="/v1/chats/{chat_id}/consolidation", tags=["knowledge"], route_class=KeyedRoute)
+
+
+@router.post(
+    "/regenerate", status_code=202, response_model=LearningAgain, responses={200: {"model": NothingLearntAgain}}
+)
+async def regenerate_learnt(ref: WritingChat, db_session: Db, clock: Now, wanted: LearnAgain | None = None) -> Response:
+    """Learn again, with the model, from messages from which facts and memories were learnt without it.
+
+    What was quoted from these messages is replaced by what the model learns, except for facts and memories that a
+    person has changed. If no answer of the model can be used, everything stays. Returns 200 if there are no such
+    messages.
+    """
+    wanted = wanted or LearnAgain()
+    again = await learn_again(db_session, ref, first_seq=wanted.first_seq, last_seq=wanted.last_seq, now=clock())
+    answer = again._asdict()
+    if again.work_id is None:
+        answer.pop("work_id")
+        return OrjsonResponse(answer)
+    return OrjsonResponse(answer, status_code=202)

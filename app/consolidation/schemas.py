@@ -1,0 +1,40 @@
+"""Request and response models of consolidation."""
+
+from typing import Annotated, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from app.kit.validation_errors import FieldError
+from app.kit.wire import MAX_SEQ, WORK_ID, RequestModel
+
+
+class LearnAgain(RequestModel):
+    """The messages from which to learn again."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"first_seq": 1, "last_seq": 400}]})
+
+    first_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(1, description="The seq of the first message.")
+    last_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] | None = Field(
+        None, description="The seq of the last message, inclusive; by default the newest message."
+    )
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if self.last_seq is not None and self.last_seq < self.first_seq:
+            raise FieldError(("last_seq",), "must be at least first_seq")
+        return self
+
+
+class NothingLearntAgain(BaseModel):
+    """A model has read all of the messages, or they are not read yet, so nothing is read again."""
+
+    ranges: int = Field(description="The number of ranges of messages that are read again.")
+    first_seq: int | None = Field(description="Where the first of them begins; null if there are none.")
+    last_seq: int | None = Field(description="Where the last of them ends, inclusive; null if there are none.")
+
+
+class LearningAgain(NothingLearntAgain):
+    """The ranges that are read again in the background."""
+
+    work_id: UUID = Field(description=f"{WORK_ID} It belongs to the first of the ranges.")

@@ -1,0 +1,115 @@
+"""A person asks for the model again where the rules have learnt, because the model declined or failed its form."""
+
+import httpx
+import pytest
+
+from app.dispatcher import Dispatcher
+from app.kit.clock import SteppedClock
+from tests.consolidation.learning import begin, facts, learn_all, learns, memories, memory, sentences, turn
+from tests.scripted_model import ScriptedModel
+from tests.talk import Json, get, ok
+
+DECLINES = "I'm sorry, but I can't help with that request."
+PATH = "/v1/chats/c/consolidation/regenerate"
+SAID = "My brother Tomas works as a ferryman at the harbour since 2011, I promise."
+FERRY = "Mira's brother Tomas works as a ferryman at the harbour."
+GOOD = learns({"ferryman": lambda n: memory(FERRY, n)})
+
+
+async def quote(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel) -> Json:
+    """A chat whose first turn was read by the rules; returns the memory that they quoted."""
+    await begin(api)
+    await turn(api, 1, SAID)
+    model.script(DECLINES, DECLINES)
+    await learn_all(dispatcher, clock)
+    (quoted,) = await memories(api)
+    assert quoted["origin"] == "extractive"
+    return quoted
+
+
+async def test_what_rules_have_learnt_is_replaced_by_the_model(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    quoted = await quote(api, dispatcher, clock, model)
+    await turn(api, 2, "My name is Mira.")
+    model.otherwise = GOOD
+    await learn_all(dispatcher, clock)
+    asked = ok(await api.post(PATH), 202)
+    assert (asked["ranges"], asked["first_seq"], asked["last_seq"]) == (1, 1, 2)
+    assert ok(await api.get(f"/v1/work/{asked['work_id']}"), 200)["layer"] == "consolidation"
+    assert await sentences(api) == {quoted["content"]}
+    calls = len(model.requests)
+    assert await learn_all(dispatcher, clock) == 1
+    assert len(model.requests) == calls + 1
+    (learnt,) = await memories(api)
+    assert (learnt["content"], learnt["origin"], learnt["sources"]) == (FERRY, "model", ["message:m1"])
+    assert ok(await api.post(PATH), 200) == {"ranges": 0, "first_seq": None, "last_seq": None}
+
+
+async def test_a_model_that_declines_again_changes_nothing(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    quoted = await quote(api, dispatcher, clock, model)
+    ok(await api.post(PATH), 202)
+    model.script(DECLINES, DECLINES)
+    await learn_all(dispatcher, clock)
+    (kept,) = await memories(api)
+    assert kept | {"score": quoted["score"]} == quoted  # it only fades
+    assert len(model.requests) == 4
+
+
+@pytest.mark.parametrize("change", [{"pinned": True}, {"content": "Tomas is Mira's brother."}, {"importance": 0.9}])
+async def test_what_a_person_has_changed_stays(
+    change: Json, api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    quoted = await quote(api, dispatcher, clock, model)
+    ok(await api.patch(f"/v1/chats/c/memories/{quoted['id']}", json=change), 200)
+    ok(await api.post(PATH), 202)
+    model.otherwise = learns({"ferryman": lambda n: memory("Mira fears the deep water below the pier.", n)})
+    await learn_all(dispatcher, clock)
+    kept = {one["id"]: one["content"] for one in await memories(api)}
+    assert kept[quoted["id"]] == change.get("content", quoted["content"])
+    assert len(kept) == 2
+
+
+async def test_a_fact_of_the_rules_gives_way_to_the_model(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await begin(api)
+    await turn(api, 1, "My name is Mirabel.")
+    model.script(DECLINES, DECLINES)
+    await learn_all(dispatcher, clock)
+    assert await facts(api) == {"name": "Mirabel"}
+    ok(await api.post(PATH), 202)
+    model.otherwise = "NONE"
+    await learn_all(dispatcher, clock)
+    assert await facts(api) == {}
+
+
+@pytest.mark.parametrize(("wanted", "ranges"), [({"first_seq": 3}, 1), ({"last_seq": 2}, 1), ({"first_seq": 5}, 0)])
+async def test_only_ranges_of_the_wanted_messages_are_read_again(
+    wanted: Json,
+    ranges: int,
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+) -> None:
+    model.otherwise = DECLINES
+    await begin(api)
+    for number in (1, 2):
+        await turn(api, number, SAID)
+    await learn_all(dispatcher, clock)
+    assert ok(await api.post(PATH, json=wanted), 202 if ranges else 200)["ranges"] == ranges
+    assert (await get(api, ""))["work"]["due"] == ranges
+
+
+async def test_nothing_is_read_again_while_consolidation_is_off(api: httpx.AsyncClient) -> None:
+    await begin(api, consolidation={"enabled": False})
+    assert ok(await api.post(PATH), 409)["code"] == "consolidation_off"
+
+
+async def test_a_range_of_messages_must_not_be_empty(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    refused = ok(await api.post(PATH, json={"first_seq": 3, "last_seq": 2}), 422)
+    assert refused["errors"][0]["loc"] == ["body", "last_seq"]
