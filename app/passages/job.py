@@ -12,7 +12,7 @@ from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
 from app.passages import queries
 from app.passages.handlers import INDEX, schedule_next
-from app.passages.keys import hash_keys, list_keys
+from app.passages.keys import hash_keys, list_keys, name_analysis
 from app.passages.progress import EVERY_MESSAGES, NAME, Progress
 from app.passages.queries import Text
 
@@ -22,11 +22,15 @@ Row = tuple[str, bytes, Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """What is put into the index: the messages after `progress`, and earlier ones that have changed."""
+    """What is put into the index: the messages after `progress`, and earlier ones that have changed.
+
+    If `remakes`, these are messages that are in the index with another analysis.
+    """
 
     progress: Progress
     texts: Sequence[Text]
     language: str | None
+    remakes: bool = False
 
     @property
     def last_seq(self) -> int:
@@ -39,11 +43,15 @@ async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _N
     head = await read_head(db_session, *line)
     if head is None or not head.is_current:
         return None
-    progress = Progress.of(head)
+    progress, language = Progress.of(head), await queries.read_language(db_session.raw, line)
+    remade = progress.remade_from(name_analysis(language))
+    if remade is not None:
+        texts = await queries.list_next(db_session.raw, line, remade, ())
+        return _Next(progress, [text for text in texts if text.seq <= progress.seq], language, remakes=True)
     texts = await queries.list_next(db_session.raw, line, progress.seq, progress.changed)
     if not texts and not progress.has_leftovers:
         return None
-    return _Next(progress, texts, await queries.read_language(db_session.raw, line))
+    return _Next(progress, texts, language)
 
 
 async def _draft(_ctx: JobContext, claimed: Claimed, source: _Next) -> list[Row]:
@@ -71,15 +79,20 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Next, list[Row]]) -> 
 
 async def _save(db_session: DbSession, made: Made[_Next, list[Row]]) -> None:
     """Add the rows, delete those of texts that are gone, and continue if there are more messages."""
-    head, source = made.head, made.source
+    head, source, analysis = made.head, made.source, name_analysis(made.source.language)
     await queries.add(db_session.raw, head.chat_key, made.draft)
+    if source.remakes:
+        progress = source.progress.made_again(source.last_seq, analysis)
+        head.cursors[NAME] = progress.to_json(head.chat_key)
+        await schedule_next(db_session, head, INDEX, now=made.now)
+        return
     changed = set(source.progress.changed)
     if source.progress.has_leftovers:
         await queries.delete_leftovers(db_session.raw, head.chat_key)
     elif changed:
         ids = [text.message_id for text in source.texts if text.seq in changed]
         await queries.delete_leftovers(db_session.raw, head.chat_key, ids)
-    progress = source.progress.indexed(source.last_seq, changed)
+    progress = source.progress.indexed(source.last_seq, changed, analysis)
     head.cursors[NAME] = progress.to_json(head.chat_key)
     if head.head_seq - progress.seq >= EVERY_MESSAGES:
         await schedule_next(db_session, head, INDEX, now=made.now)

@@ -22,6 +22,9 @@ from app.passages.words import has_frequent, is_frequent, is_spaceless, split_wo
 MAX_KEYS = 4_000
 """The most keys of a text; further words of a very long text are not found by the index."""
 
+ANALYSIS = 2
+"""The version of `list_keys`. The first one recorded nothing, and had no names among the keys (`names.py`)."""
+
 _BEGINNING = 4
 _SHORT_BEGINNING = 3  # for other forms of words of three letters
 _MOST_WITH_SHORT = 6  # longer words have no key of a short beginning
@@ -41,6 +44,14 @@ def list_keys(text: str, language: str | None = None) -> list[str]:
             if len(keys) >= MAX_KEYS:
                 break
     return list(keys)[:MAX_KEYS]
+
+
+def name_analysis(language: str | None) -> str:
+    """Return the name of the way in which `list_keys` finds the keys of texts of a language (BCP 47).
+
+    The index of a chat records it, and is made again if it differs. `ANALYSIS` rises when a release finds other keys.
+    """
+    return f"{ANALYSIS}{'-frequent' if has_frequent(language) else ''}"
 
 
 def list_wanted(terms: Iterable[str]) -> list[str]:

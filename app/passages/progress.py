@@ -31,6 +31,9 @@ class Progress:
         changed: The seqs of messages up to `seq` that have changed since they were put into the index, in order.
         has_leftovers: Whether the index may have rows of texts that no message has any more.
         model_id: The model of the vectors; None for words.
+        analysis: How the words of the messages up to `seq` were found (`keys.name_analysis`); None for vectors, and in
+            an index of a former release.
+        remade: If the index is being made again with `analysis`: the seq up to which it is. None if all of it is.
 
     """
 
@@ -38,6 +41,8 @@ class Progress:
     changed: tuple[int, ...] = ()
     has_leftovers: bool = False
     model_id: int | None = None
+    analysis: str | None = None
+    remade: int | None = None
 
     @classmethod
     def of(cls, head: Head, name: str = NAME) -> "Progress":
@@ -45,7 +50,14 @@ class Progress:
         stored = head.cursors.get(name)
         if not stored or stored["chat"] != str(head.chat_key):
             return cls()
-        return cls(stored["seq"], tuple(stored.get("changed", ())), stored.get("leftovers", False), stored.get("model"))
+        return cls(
+            stored["seq"],
+            tuple(stored.get("changed", ())),
+            stored.get("leftovers", False),
+            stored.get("model"),
+            stored.get("analysis"),
+            stored.get("remade"),
+        )
 
     def to_json(self, chat_key: UUID) -> dict[str, Any]:
         """Return the cursor. SQL reads it, too (`lookup.py`)."""
@@ -56,7 +68,21 @@ class Progress:
             stored["leftovers"] = True
         if self.model_id is not None:
             stored["model"] = self.model_id
+        if self.analysis is not None:
+            stored["analysis"] = self.analysis
+        if self.remade is not None:
+            stored["remade"] = self.remade
         return stored
+
+    def remade_from(self, analysis: str) -> int | None:
+        """Return the seq after which the index has to be made again with an analysis; None if all of it has it."""
+        if not self.seq:
+            return None
+        return self.remade if self.analysis == analysis else 0
+
+    def made_again(self, last_seq: int, analysis: str) -> "Progress":
+        """Return the progress once the index is made again up to `last_seq`."""
+        return replace(self, analysis=analysis, remade=last_seq if last_seq < self.seq else None)
 
     def is_due(self, head_seq: int, former_head_seq: int) -> bool:
         """Return whether an append up to `head_seq` completes another EVERY_MESSAGES messages outside the index."""
@@ -74,7 +100,7 @@ class Progress:
         kept = tuple(seq for seq in self.changed if seq <= head_seq)
         return replace(self, seq=min(self.seq, head_seq), changed=kept)
 
-    def indexed(self, last_seq: int, changed: Collection[int]) -> "Progress":
+    def indexed(self, last_seq: int, changed: Collection[int], analysis: str | None = None) -> "Progress":
         """Return the progress once the messages up to `last_seq`, and those of `changed`, are in the index."""
         left = tuple(seq for seq in self.changed if seq not in changed)
-        return Progress(max(self.seq, last_seq), left, model_id=self.model_id)
+        return Progress(max(self.seq, last_seq), left, model_id=self.model_id, analysis=analysis)

@@ -45,7 +45,8 @@ _ADD = f"""
     INSERT INTO passages (chat_key, line_id, message_id, digest, keys)
     SELECT $1, '{CHAT_WIDE}', new.message_id, new.digest, new.keys::int[]
     FROM unnest($2::text[], $3::bytea[], $4::text[]) AS new (message_id, digest, keys) ORDER BY 3, 4
-    ON CONFLICT (chat_key, line_id, message_id, digest) DO NOTHING"""  # noqa: S608
+    ON CONFLICT (chat_key, line_id, message_id, digest) DO UPDATE SET keys = excluded.keys
+    WHERE passages.keys <> excluded.keys"""  # noqa: S608
 
 _DELETE_LEFTOVERS = f"""
     DELETE FROM passages WHERE chat_key = $1 AND line_id = '{CHAT_WIDE}'
@@ -107,7 +108,7 @@ async def list_digests(connection: Connection, line: Line, seqs: Sequence[int]) 
 
 
 async def add(connection: Connection, chat_key: UUID, rows: Sequence[tuple[str, bytes, Sequence[int]]]) -> None:
-    """Add (message id, digest, keys as numbers) of texts that may be in the index already."""
+    """Add (message id, digest, keys as numbers) of texts; those that are in the index already get these keys."""
     ids, digests, keys = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
     await connection.execute(_ADD, chat_key, ids, digests, ["{" + ",".join(map(str, one)) + "}" for one in keys])
 

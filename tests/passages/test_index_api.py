@@ -46,7 +46,7 @@ async def read_progress(database: Database, tenant: str) -> Json:
     async with database.raw() as connection:
         query = "SELECT cursors -> 'passages' FROM chats WHERE chat_key = $1 AND line_status = 'current'"
         found: Json = await connection.fetchval(query, chat_key(tenant, "c")) or {}
-    return {name: value for name, value in found.items() if name != "chat"}
+    return {name: value for name, value in found.items() if name not in {"chat", "analysis"}}
 
 
 async def clear_keys(database: Database) -> None:
@@ -114,6 +114,48 @@ async def test_a_name_of_a_former_index_counts_in_the_choice(
         await remove_key(database, tenant, removed)
         hits = ok(await api.post(f"{CHAT}/memories/search", json={"query": "The lantern and Will"}), 200)["hits"]
         assert hits[0]["id"] == "m5", f"without {removed!r}"
+
+
+async def forget_analysis(database: Database, tenant: str) -> None:
+    """Leave the cursor of the chat `c` as a former release wrote it."""
+    async with database.raw() as connection:
+        query = "UPDATE chats SET cursors = cursors #- '{passages,analysis}' WHERE chat_key = $1"
+        await connection.execute(query, chat_key(tenant, "c"))
+
+
+async def test_an_index_of_a_former_release_is_made_again(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await begin(api, memos={"enabled": False})
+    messages = sail(1, 1_344)
+    for n in (5, 700):
+        messages[n - 1]["content"] = f"A lantern for Will, day {n}."
+    for first in (0, 672):
+        await append(api, messages[first : first + 672])
+    await settle(dispatcher, clock)
+    await clear_keys(database)
+    await forget_analysis(database, tenant)
+    assert await find(api, "And Will?") == {"m700"}, "one of the newest 1,000"
+    await append(api, sail(1_345, 1_407))
+    await settle(dispatcher, clock)
+    assert await find(api, "lantern") == set(), "not until the index is due"
+    await append(api, sail(1_408, 1_408))
+    clock.step(5)
+    await dispatcher.drain()
+    assert await find(api, "And Will?") == {"m5", "m700"}
+    assert await find(api, "lantern") == {"m5", "m700"}
+    assert await read_progress(database, tenant) == {"seq": 1_408}
+
+
+async def test_an_index_in_another_language_is_made_again(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await begin_with_names(api, dispatcher, clock, "en")
+    await put(api, status=200, language="de")
+    assert await find(api, "will") == set()
+    await append(api, sail(65, 128))
+    await settle(dispatcher, clock)
+    assert await find(api, "will") == {"m5", "m10"}
 
 
 @pytest.mark.parametrize(("under", "most"), [(f"{CHAT}/memories/search", 1_000), (f"{USER}/memories/search", 150)])

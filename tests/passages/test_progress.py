@@ -38,7 +38,7 @@ def test_the_index_is_due_when_enough_messages_wait() -> None:
 
 def test_a_cursor_of_another_chat_is_ignored() -> None:
     head = Head(uuid7(), uuid7(), "acme", effective({}), Filters(), last_active_at=NOON)
-    progress = Progress(70, (3, 4), has_leftovers=True)
+    progress = Progress(70, (3, 4), has_leftovers=True, analysis="2", remade=60)
     head.cursors["passages"] = progress.to_json(head.chat_key)
     assert Progress.of(head) == progress
     head.cursors["passages"] = progress.to_json(uuid7())
@@ -48,3 +48,19 @@ def test_a_cursor_of_another_chat_is_ignored() -> None:
 def test_the_index_of_changed_messages_is_complete_again() -> None:
     assert Progress(70, (3, 4), has_leftovers=True).indexed(90, [3, 4]) == Progress(90)
     assert Progress(70, (3, 4)).indexed(70, [3]) == Progress(70, (4,))
+
+
+def test_an_index_is_made_again_for_another_analysis() -> None:
+    former = Progress(70, (3,))
+    assert former.remade_from("2") == 0
+    part = former.made_again(50, "2")
+    assert (part.remade_from("2"), part.remade_from("3")) == (50, 0)
+    assert part.made_again(70, "2") == Progress(70, (3,), analysis="2")
+    assert part.made_again(70, "2").remade_from("2") is None
+    assert Progress(70).indexed(90, [], "2").remade_from("2") is None
+    assert Progress().remade_from("2") is None
+
+
+def test_a_shorter_index_is_made_again_to_its_end() -> None:
+    short = Progress(70).made_again(50, "2").shortened(40)
+    assert short.made_again(max(40, short.remade_from("2") or 0), "2").remade_from("2") is None
