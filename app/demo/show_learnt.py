@@ -21,8 +21,8 @@ MOST_SHOWN = 20
 """How many memories are shown; the others are only counted."""
 
 
-def word_learnt(facts: Sequence[Listed], memories: Sequence[Listed], archived: int) -> Iterator[str]:
-    """Yield the lines of facts and memories, the strongest memories first. `archived` is the size of the archive."""
+def word_learnt(facts: Sequence[Listed], memories: Sequence[Listed], archived: Sequence[Listed]) -> Iterator[str]:
+    """Yield the lines of facts and memories, the strongest memories first, with an example of the `archived` ones."""
     known = f"{count(len(facts), 'fact')} and {count(len(memories), 'memory', 'memories')}"
     yield heading(f"What was learnt: {known}")
     if facts:
@@ -37,7 +37,10 @@ def word_learnt(facts: Sequence[Listed], memories: Sequence[Listed], archived: i
     if (more := len(memories) - MOST_SHOWN) > 0:
         yield "\n" + fill(f"{count(more, 'weaker one')} not shown.", 2)
     if archived:
-        yield "\n" + fill(f"{count(archived, 'memory', 'memories')} more in the archive.", 2)
+        yield "\n" + fill(f"{count(len(archived), 'memory', 'memories')} more in the archive, for example:", 2)
+        one = archived[-1]
+        was = f"said on {one['said_at'][:10]}, from {one['importance']:.2f} to {one['score']:.2f}"
+        yield fill(f"{one['content']} · {was}", 6, BULLET)
 
 
 def _word_origin(one: Listed) -> str:
