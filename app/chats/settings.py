@@ -138,14 +138,21 @@ class HistorySettings(Section):
         return self
 
 
-class PinnedSettings(Section):
-    """Pinned messages: kept verbatim once they are out of the history."""
+class PinnedSettings(PlacementSettings):
+    """Pinned messages: kept verbatim once they are out of the history. The position is that of the segment `pinned`."""
 
     budget: Budget | None = Field(None, description="The limit for the pinned messages that have left the history.")
 
 
-class RecallSettings(Section):
-    """Search results in the prompt."""
+class RecallSettings(PlacementSettings):
+    """Search results in the prompt. The position is that of the segment `recalled`."""
+
+    position: Literal["none", "before_prompt", "in_prompt", "in_chat", -1, 0, 1, 2] = Field(
+        "in_prompt",
+        description="Where the search results are placed: `in_prompt` puts them after the history, `in_chat` among the "
+        "messages, `none` omits them, and nothing is searched. They change in every turn, so with `before_prompt` the "
+        "provider can cache nothing, and the context has no breakpoints. SillyTavern's numbers are accepted.",
+    )
 
     mode: Literal["off", "auto", "tool"] = Field(
         "off",

@@ -88,6 +88,12 @@ class BlockLayout:
         return [block.of for block in self.history if isinstance(block.of, HistoryMessage)]
 
     @property
+    def segments(self) -> list[Segment]:
+        """The segments, wherever they are."""
+        blocks = (*self.prefix, *self.in_chat, *self.volatile)
+        return [block.of for block in blocks if isinstance(block.of, Segment)]
+
+    @property
     def first_sent_seq(self) -> int:
         """The seq of the first message that is sent, or the anchor if none is sent."""
         first = self.history[0].of if self.history else self.newest.of if self.newest else None

@@ -7,7 +7,7 @@ from typing import Literal
 from app.context.blocks import BlockLayout
 from app.context.segments import HistoryMessage, Segment
 from app.kit.tokens import count_tokens
-from app.layers.contribution import Contribution
+from app.layers.contribution import Contribution, Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +70,22 @@ class Fitted:
 
 
 def build_segment(contribution: Contribution) -> Segment:
-    """Return the segment of a contribution with at least one item. Only an in-chat segment has a role of its own."""
-    placement = contribution.placement
+    """Return the segment of a contribution with at least one item."""
     items = contribution.items
-    among = placement.position == "in_chat"
     if len(items) == 1 and not contribution.heading:
         text, tokens = items[0].text, items[0].tokens
     else:
         text = "\n\n".join((*((contribution.heading,) if contribution.heading else ()), *[item.text for item in items]))
         tokens = count_tokens(text)
-    return Segment(
-        contribution.segment,
-        text,
-        tokens,
-        placement.role if among else "system",
-        tuple(source for item in items for source in item.sources),
+    sources = tuple(source for item in items for source in item.sources)
+    return put(Segment(contribution.segment, text, tokens, sources=sources), contribution.placement)
+
+
+def put(segment: Segment, placement: Placement) -> Segment:
+    """Return the segment at a placement. Only a segment among the messages has a role of its own."""
+    among = placement.position == "in_chat"
+    return segment._replace(
+        role=placement.role if among else "system",
         after=None if placement.position == "in_prompt" else placement.position,
         depth=placement.depth if among else 0,
         scan=placement.scan,

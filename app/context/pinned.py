@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 from app.chats.budgets import choose_newest_first
 from app.chats.settings import ChatSettings
+from app.context.parts import put
 from app.context.segments import UNREAD, HistoryMessage, Segment, TranscriptStyle
 from app.context.wording import word_line
 from app.kit.tokens import count_tokens
+from app.layers.contribution import IN_PROMPT, Placement
 
 HEADING = "## Pinned Messages"
 
@@ -54,11 +56,12 @@ def choose_pinned(
     )
 
 
-def build_pinned(lines: Sequence[PinnedLine]) -> Segment:
-    """Return the segment `pinned` of at least one line."""
+def build_pinned(lines: Sequence[PinnedLine], placement: Placement = IN_PROMPT) -> Segment:
+    """Return the segment `pinned` of at least one line, at a placement."""
     text = "\n\n".join((HEADING, *[line.text for line in lines]))
     tokens = count_tokens(text) + sum(line.tokens for line in lines if not line.is_read)
-    return Segment("pinned", text, tokens, sources=tuple(f"message:{line.message_id}" for line in lines))
+    segment = Segment("pinned", text, tokens, sources=tuple(f"message:{line.message_id}" for line in lines))
+    return put(segment, placement)
 
 
 def _line(entry: HistoryMessage, style: TranscriptStyle) -> PinnedLine:

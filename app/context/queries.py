@@ -21,7 +21,7 @@ from app.kit.db import Connection
 from app.kit.ids import tenant_key
 from app.kit.owners import NO_LINE
 from app.kit.planner import COMPUTED_ONCE
-from app.layers.contribution import Contributed, View
+from app.layers.contribution import Contributed, View, place
 from app.layers.layer import Layer
 from app.layers.recent_chats import MOST_CHANGES, Remembered
 from app.messages.rules import IS_HIDDEN_BY_SCENES, IS_NOT_DELETED, qualify
@@ -254,7 +254,8 @@ class Source:
         edges: The edges that the layers contribute.
         history: The messages from the anchor on, oldest first, with blank ones, which are not sent.
         history_messages: How many of them count for cuts, as in `Head.history_messages`: those that are not blank.
-        pinned: The pinned messages that are out of the history (`pinned.py`), without blank ones.
+        pinned: The pinned messages that are out of the history (`pinned.py`), without blank ones; none if the settings
+            omit the segment `pinned`.
 
     """
 
@@ -292,5 +293,9 @@ def read_material(row: Row, layers: Sequence[Layer], character: str | None) -> S
         edges=[edge for one in layers if one.edges == edge_kind for edge in contributed[one.name].edges],
         history=drop_unanswered(history),
         history_messages=sum(map(is_said, history)),
-        pinned=[one._replace(tool_calls=None) for one in read_history(row["pinned"]) if one.text.strip()],
+        pinned=_read_pinned(row["pinned"]) if place(settings.pinned) is not None else (),
     )
+
+
+def _read_pinned(stored: str | None) -> Sequence[HistoryMessage]:
+    return [one._replace(tool_calls=None) for one in read_history(stored) if one.text.strip()]

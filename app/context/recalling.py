@@ -13,12 +13,13 @@ from app.chats.characters import find_meant, list_known_names, name_speakers
 from app.chats.chat_lock import ChatRef
 from app.chats.settings import ChatSettings
 from app.context.budget import fit
-from app.context.parts import Fitted, Omission, Parts
+from app.context.parts import Fitted, Omission, Parts, put
 from app.context.queries import Source, list_revisions
 from app.context.schemas import ContextQuery
 from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.kit.db import Database
 from app.kit.tokens import count_tokens
+from app.layers.contribution import IN_PROMPT, Placement, place
 from app.layers.documents import Fading
 from app.passages.words import find_query_terms, find_terms_of_messages
 from app.search.choice import Hit, choose, is_same, sort_by_age, word
@@ -48,6 +49,7 @@ class Found:
         tired: The sources that are left out: both of the last two turns recalled them, or something that says the same.
         shown: The texts that the context contains anyway.
         limit_tokens: The limit for the segment.
+        placement: Where the segment goes.
         line: The chat's key and the line's id.
         newest_seq: The seq of the newest message, or the seq after it if the request has a draft.
         remembered: The sources that earlier contexts of the line recalled.
@@ -60,6 +62,7 @@ class Found:
     tired: frozenset[str]
     shown: Sequence[str]
     limit_tokens: int
+    placement: Placement
     line: tuple[UUID, UUID]
     newest_seq: int
     remembered: Remembered
@@ -68,8 +71,8 @@ class Found:
 
 
 def is_recalling(options: ContextQuery, settings: ChatSettings) -> bool:
-    """Return whether recall is on for a context."""
-    return (options.recall or settings.recall.mode) == "auto"
+    """Return whether recall is on for a context: it is `auto`, and the settings do not omit its segment."""
+    return (options.recall or settings.recall.mode) == "auto" and place(settings.recall) is not None
 
 
 async def find_recalled(
@@ -150,6 +153,7 @@ async def find_recalled(
         frozenset(hit.source for hit in hits if tired and hash_source(line, hit.source) in tired),
         [*(item.text for item in items), *spoken],
         limit_tokens,
+        place(settings.recall) or IN_PROMPT,
         line,
         newest_seq,
         remembered,
@@ -196,19 +200,19 @@ def fit_recalled(
         return fit(parts, max_tokens, render_options), (), no_vectors
     numbers = {hit.source: number for number, hit in enumerate(found.hits)}
     best_first = sorted(chosen, key=lambda hit: numbers[hit.source])
-    shorter = (_build_segment(best_first[:most]) for most in range(len(best_first) - 1, 0, -1))
-    segments = [*parts.segments, _build_segment(best_first)]
+    shorter = (_build_segment(best_first[:most], found.placement) for most in range(len(best_first) - 1, 0, -1))
+    segments = [*parts.segments, _build_segment(best_first, found.placement)]
     fitted = fit(replace(parts, segments=segments, shorter={SEGMENT: shorter}), max_tokens, render_options)
-    blocks = [block.of for block in fitted.layout.volatile if isinstance(block.of, Segment)]
-    kept = {source for segment in blocks if segment.name == SEGMENT for source in segment.sources}
+    kept = {source for one in fitted.layout.segments if one.name == SEGMENT for source in one.sources}
     return fitted, [hit for hit in chosen if hit.source in kept], no_vectors
 
 
-def _build_segment(hits: Sequence[Hit]) -> Segment:
-    """Return the segment of results, which are at least one, in any order."""
+def _build_segment(hits: Sequence[Hit], placement: Placement) -> Segment:
+    """Return the segment of results, which are at least one, in any order, at a placement."""
     listed = sort_by_age(hits)
     text = word(listed)
-    return Segment(SEGMENT, text, count_tokens(text), sources=tuple(hit.source for hit in listed), cacheable=False)
+    sources = tuple(hit.source for hit in listed)
+    return put(Segment(SEGMENT, text, count_tokens(text), sources=sources, cacheable=False), placement)
 
 
 async def remember(memory: RecallMemory, found: Found, recalled: Sequence[Mapping[str, Any]]) -> None:

@@ -34,6 +34,7 @@ from app.history.cut import every_nth_edge
 from app.kit.db import Database
 from app.kit.etags import is_known, lists_tag
 from app.kit.tokens import count_tokens
+from app.layers.contribution import place
 from app.layers.layer import Layer
 from app.search.meaning import Recalling
 
@@ -240,7 +241,8 @@ def _gather(
     last = next((at for at in reversed(range(len(history))) if is_said(history[at])), None)
     newest = None if last is None or history[last].role != "user" else history.pop(last)
     contributions = [one for layer in source.contributed.values() for one in layer.segments]
-    segments = [build_pinned(pinned)] if pinned else []
+    placement = place(source.settings.pinned)
+    segments = [build_pinned(pinned, placement)] if pinned and placement is not None else []
     # The instruction is cached, so it does not depend on the segments after the history, which change every turn.
     prefix = render_options.tables.prefix
     present = {one.name for one in segments}.union(one.segment for one in contributions if one.items) & prefix

@@ -6,6 +6,7 @@ from app.chats.chat_lock import ChatRef
 from app.chats.settings import effective_json
 from app.chats.tags import tag_of
 from app.context.queries import Row
+from app.context.recalling import is_recalling
 from app.context.schemas import ContextQuery, OwnSegment
 from app.kit.scopes import ScopeRevisions
 
@@ -16,12 +17,10 @@ _ELSEWHERE = {"line", "segments"}
 def find_tag(ref: ChatRef, row: Row, options: ContextQuery, own: Sequence[OwnSegment]) -> str | None:
     """Return the tag of a context, or None if it depends on more than the chat, its scopes and the request.
 
-    There is none if the request has a draft or a time, if recall is `auto`, or if the context contains the segment
-    `time`.
+    There is none if the request has a draft or a time, if recall is on, or if the context contains the segment `time`.
     """
     settings = effective_json(row["settings"])
-    recalls = (options.recall or settings.recall.mode) == "auto"
-    if recalls or settings.time or options.draft is not None or options.now is not None:
+    if is_recalling(options, settings) or settings.time or options.draft is not None or options.now is not None:
         return None
     scopes = ScopeRevisions(row["of_user"] or 0, row["of_tenant"] or 0)
     given = options.model_dump(exclude=_ELSEWHERE)

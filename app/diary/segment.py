@@ -27,7 +27,8 @@ def contribute(view: View) -> Contributed:
     Without a character, this is the unnamed diary: that of a chat that names no characters.
     """
     cached = view.cached.get("characters", {}).get(view.character or "", {})
-    placement = place(DiarySettings.of(view.settings))
+    settings = DiarySettings.of(view.settings)
+    placement, recent_placement = place(settings), place(settings.recent)
     queried = orjson.loads(view.queried) if view.queried else {}
     shared = queried.get("shared") if view.character else None
     if placement is None or not (cached or shared):
@@ -41,11 +42,11 @@ def contribute(view: View) -> Contributed:
         item = Item(cached["text"], cached["tokens"], tuple(cached["sources"]))
         segments.append(Contribution("diary", (item,), placement=placement))
     recent = cached.get("recent")
-    if recent:
+    if recent and recent_placement is not None:
         item = Item(recent["text"], recent["tokens"], tuple(recent["sources"]))
         left_out_tokens = recent.get("left_out_tokens")
         left_out = (Item("", left_out_tokens, name="diary_recent"),) if left_out_tokens else ()
-        segments.append(Contribution("diary_recent", (item,), left_out=left_out))
+        segments.append(Contribution("diary_recent", (item,), left_out=left_out, placement=recent_placement))
     return Contributed(segments)
 
 

@@ -7,6 +7,16 @@ from pydantic import Field
 from app.chats.settings import LayerSettings, PlacementSettings
 
 
+class RecentSettings(PlacementSettings):
+    """The diary's entries since the last cut, and their position in the prompt."""
+
+    position: Literal["none", "before_prompt", "in_prompt", "in_chat", -1, 0, 1, 2] = Field(
+        "in_prompt",
+        description="The position of the segment `diary_recent`; `in_prompt` puts it after the history. SillyTavern's "
+        "numbers are accepted. If the position of the diary itself is `none`, both segments are omitted.",
+    )
+
+
 class DiarySettings(LayerSettings, PlacementSettings):
     """The character's diary."""
 
@@ -36,6 +46,10 @@ class DiarySettings(LayerSettings, PlacementSettings):
         le=1_000,
         description="The number of turns after which the service writes an entry if the character has not called "
         "the tool; null is off.",
+    )
+
+    recent: RecentSettings = Field(
+        RecentSettings(), description="The segment `diary_recent`: the entries since the last cut."
     )
 
     @property

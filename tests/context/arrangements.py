@@ -132,8 +132,9 @@ def segments(draw: st.DrawFn) -> list[Segment]:
         "recalled",
         "time",
     ]
-    chosen = [segment(name, draw(_texts)) for name in draw(st.lists(st.sampled_from(own), unique=True))]
-    chosen = [_injected(draw, one) if one.name == "recap" else one for one in chosen]
+    names = draw(st.lists(st.sampled_from(own), unique=True))
+    chosen = [segment(name, draw(_texts), cacheable=name not in ("recalled", "time")) for name in names]
+    chosen = [_injected(draw, one) if one.name in ("recap", "pinned", "recalled") else one for one in chosen]
     for number in range(draw(st.integers(0, 3))):
         after = draw(st.sampled_from(["user", "memos", "history", "time", "newest", "in_chat", "in_chat"]))
         depth = draw(st.integers(0, 15)) if after == "in_chat" else 0

@@ -103,13 +103,18 @@ def flat(answer: Rendered) -> list[tuple[str, str, bool]]:
     return [*system, *said]
 
 
+def _changes(one: Segment) -> bool:
+    """Whether a segment has another text in the next turn; one that first appears there is after the history."""
+    return one.name in ("recalled", "time") and (one.after is None or not one.text.isspace())
+
+
 @given(parts(), manners())
 def test_a_prefix_up_to_a_breakpoint_is_reused_in_the_next_turn(drawn: Parts, how: RenderOptions) -> None:
     segments = all_segments(drawn)
     now = arrange(segments, drawn.history, drawn.newest, 1)
     seq = drawn.history[-1].seq + 1 if drawn.history else 1
     history = [*drawn.history, *([drawn.newest] if drawn.newest else []), entry(seq + 1, "assistant")]
-    later = [segment(one.name, "Changed.") if one.name in ("recalled", "time") else one for one in segments]
+    later = [one._replace(text="Changed.") if _changes(one) else one for one in segments]
     then = arrange(later, history, entry(seq + 2), 1)
     how = replace(how, format="anthropic", prefill=False)
     before, after = flat(rendered(now, how)), flat(rendered(then, how))
