@@ -330,7 +330,7 @@ async def test_a_deleted_message_does_not_hide_the_one_before(
     await soft_delete(api, "m3")
     await append(api, [said(5), said(6)])
     await learn_all(dispatcher, clock)
-    assert [len(quoted(request)) for request in model.requests] == [1, 3]
+    assert sorted(len(quoted(request)) for request in model.requests) == [1, 3]  # in no certain order
 
 
 async def _pause_before_reply(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock) -> None:
