@@ -48,8 +48,8 @@ INNER_LABEL = re.compile(
     r"|\[\s?highlight\s?[#№]?\s?\d[^\[\]\n]{0,40}\]|\bhighlight\s?[#№]?\s?\d+[*_]{0,2}\s?[:：]",
     re.I,
 )
-_MOST_LAYERS = 16
-"""How many layers of decoration are removed from a line. Each is a pass over the line."""
+_MOST_PASSES = 16
+"""How many times a line is searched for decoration to remove; each time removes what is outermost."""
 
 _FIELD = re.compile(r"^(?:text|sentence|content|description|memory|event|fact) ?[:：]", re.I)
 _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
@@ -58,7 +58,7 @@ _PUNCTUATION_BEFORE = " #>_:：.)–—|-"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AnswerLine:
     """A line without its decoration, or a highlight joined from such lines.
 
     Attributes:
@@ -92,14 +92,14 @@ def find_category(words: str) -> Category | None:
     return cast("Category", found.lastgroup) if found else None
 
 
-def read_line(line: str) -> Line:
+def read_line(line: str) -> AnswerLine:
     """Return a line without its decoration: marks, emphasis, quotation marks, field names, category tags."""
     folded = " ".join(line.split())
     label = _LABEL.match(folded)
     begin = label or _MARK.match(folded)
     category = find_category(label[0]) if label else None
     text, before = _EMPHASIS.sub("", folded[begin.end() :] if begin else folded), None
-    for _ in range(_MOST_LAYERS):
+    for _ in range(_MOST_PASSES):
         if text == before:
             break
         before = text
@@ -112,7 +112,7 @@ def read_line(line: str) -> Line:
     if not any(char.isalnum() for char in text):
         text = ""
     marked = begin is not None or bool(category and text)
-    return Line(text, category, len(line) - len(line.lstrip()), label is not None, marked)
+    return AnswerLine(text, category, len(line) - len(line.lstrip()), label is not None, marked)
 
 
 def _unquoted(text: str) -> str:
@@ -120,14 +120,14 @@ def _unquoted(text: str) -> str:
     return text[1:-1].strip() if wrapped else text
 
 
-def join_lines(lines: Sequence[Line], *, by_label: bool) -> list[Line]:
+def join_lines(lines: Sequence[AnswerLine], *, by_label: bool) -> list[AnswerLine]:
     """Return the highlights that `lines` make up.
 
     With `by_label`, a highlight begins with a label; otherwise with a bullet or a category tag.
     """
-    joined: list[Line] = []
+    joined: list[AnswerLine] = []
     heading: Category | None = None
-    for before, line in pairwise([Line(""), *lines]):
+    for before, line in pairwise([AnswerLine(""), *lines]):
         match _choose_part(line, before, joined[-1] if joined else None, by_label=by_label):
             case "tag":
                 joined[-1] = replace(joined[-1], category=line.category)
@@ -147,7 +147,7 @@ _Part = Literal["tag", "heading", "beginning", "rest", "aside"]
 `beginning` and `rest` are parts of a highlight, `aside` is dropped."""
 
 
-def _choose_part(line: Line, before: Line, highlight: Line | None, *, by_label: bool) -> _Part:
+def _choose_part(line: AnswerLine, before: AnswerLine, highlight: AnswerLine | None, *, by_label: bool) -> _Part:
     """Return what `line` is; `before` is the line above it, and `highlight` is the last highlight so far."""
     if line.is_bare_tag:
         return "tag" if highlight and not highlight.category else "heading"
@@ -160,12 +160,12 @@ def _choose_part(line: Line, before: Line, highlight: Line | None, *, by_label: 
     return "aside"
 
 
-def _is_detail(line: Line, highlight: Line | None) -> bool:
+def _is_detail(line: AnswerLine, highlight: AnswerLine | None) -> bool:
     """Whether a marked line is a sub-item of the highlight, and not a highlight itself."""
     return highlight is not None and bool(highlight.text) and line.indent > highlight.indent
 
 
-def _is_continued(highlight: Line, before: Line, line: Line) -> bool:
+def _is_continued(highlight: AnswerLine, before: AnswerLine, line: AnswerLine) -> bool:
     """Whether `line` continues an unfinished sentence of the highlight; `before` is the line above it."""
     is_open = bool(before.text) and not highlight.text.endswith(SENTENCE_ENDS)
     return is_open and line.text[:1].islower() and not line.marked

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from app.memos.answer_json import close_json, json_as_lines
-from app.memos.answer_lines import INNER_LABEL, SENTENCE_ENDS, Line, join_lines, read_line
+from app.memos.answer_lines import INNER_LABEL, SENTENCE_ENDS, AnswerLine, join_lines, read_line
 from app.memos.highlights import Highlight
 from app.summarising.answer_text import FENCE, UnusableAnswer, refuses, says_nothing, spoken
 from app.summarising.judging.judge import Profile
@@ -56,7 +56,7 @@ def _unfenced(answer: str) -> str:
     return "\n".join(FENCE.sub("\n", spoken(answer, truncate=True)).splitlines())
 
 
-def _read_lines(plain: str) -> list[Line]:
+def _read_lines(plain: str) -> list[AnswerLine]:
     return [read_line(line) for line in INNER_LABEL.sub(r"\n\g<0>", plain).split("\n")]
 
 
@@ -77,14 +77,14 @@ _NEXT_SENTENCE = re.compile(r"(?:[.!?…][\"'”’)]*\s|[。！？])\s*\w")
 _SENTENCE_LIKE = re.compile(r"(?:\S+\s){4}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{6}")
 
 
-def _find_highlights(lines: Sequence[Line]) -> list[Line]:
+def _find_highlights(lines: Sequence[AnswerLine]) -> list[AnswerLine]:
     by_label = any(line.labelled for line in lines)
     opening = [line.text for line in takewhile(lambda line: not line.marked, lines) if line.text]
     if not by_label and opening and refuses(opening[0]):
         raise UnusableAnswer("the model refuses", "declined")
     if not by_label and any(says_nothing(text) for text in opening):
-        return [Line("NONE")]
-    return join_lines(lines, by_label=by_label) or [Line(_lone_sentence(opening))]
+        return [AnswerLine("NONE")]
+    return join_lines(lines, by_label=by_label) or [AnswerLine(_lone_sentence(opening))]
 
 
 def _lone_sentence(lines: Sequence[str]) -> str:
@@ -104,7 +104,7 @@ def _lone_sentence(lines: Sequence[str]) -> str:
     return sentence
 
 
-def _keep_usable(found: Sequence[Line]) -> list[Highlight]:
+def _keep_usable(found: Sequence[AnswerLine]) -> list[Highlight]:
     kept: dict[str, Highlight] = {}
     is_nothing = False
     for line in found:

@@ -61,8 +61,8 @@ class Batch:
     filters: Filters
 
 
-class Placed(Marked, Protocol):
-    """A message that has a seq."""
+class BatchCandidate(Marked, Protocol):
+    """A message that can be eligible for a batch."""
 
     @property
     def seq(self) -> int: ...  # noqa: D102 - a field
@@ -76,7 +76,7 @@ class BatchMessage(Hashed, Protocol):
 
 
 def form_batches(
-    open_batch: OpenBatch | None, messages: Iterable[Placed], *, size: int, filters: Filters
+    open_batch: OpenBatch | None, messages: Iterable[BatchCandidate], *, size: int, filters: Filters
 ) -> tuple[list[Batch], OpenBatch | None]:
     """Fill batches with `messages` (in seq order).
 
@@ -103,7 +103,7 @@ def form_batches(
     return formed, open_batch
 
 
-def recount(open_batch: OpenBatch, pairs: Iterable[tuple[Placed, Placed]]) -> OpenBatch:
+def recount(open_batch: OpenBatch, pairs: Iterable[tuple[BatchCandidate, BatchCandidate]]) -> OpenBatch:
     """Return the open batch with its new count after messages have changed; `pairs` are each message before and after.
 
     The count can reach or exceed the size. The next append then reads the messages from `first_seq` on again, and forms

@@ -48,8 +48,8 @@ class MemoRequest:
 
     Attributes:
         batch: The eligible messages.
-        history: The batch, preceded by up to `history_messages` earlier messages, for word frequencies. Not the history
-            of the prompt. The model's summariser does not use it.
+        corpus: The batch, preceded by up to `corpus_messages` earlier messages, for word frequencies. The model's
+            summariser does not use it.
         characters: Names of the chat's characters.
         user_name: The user's name, if it is known.
         language: BCP 47, if the chat has one.
@@ -59,7 +59,7 @@ class MemoRequest:
     """
 
     batch: Sequence[Utterance]
-    history: Sequence[Utterance]
+    corpus: Sequence[Utterance]
     characters: Sequence[str]
     user_name: str | None
     language: str | None
@@ -76,7 +76,7 @@ class Summariser(Protocol):
         ...
 
     @property
-    def history_messages(self) -> int:
+    def corpus_messages(self) -> int:
         """The number of messages before the batch whose words it counts; 0 for the model, which reads `context`."""
         ...
 
@@ -89,7 +89,7 @@ class ModelSummariser:
     """Asks a model for highlights."""
 
     origin: Origin = "model"
-    history_messages = 0
+    corpus_messages = 0
 
     def __init__(self, inquiry: Inquiry, prompt: PromptTemplate = MEMO) -> None:
         self._inquiry = inquiry
@@ -127,12 +127,12 @@ class ExtractiveSummariser:
     """Quotes the weightiest sentences, without a model; the origin of its memos is `extractive`."""
 
     origin: Origin = "extractive"
-    history_messages = 500
+    corpus_messages = 500
 
     async def summarise(self, request: MemoRequest) -> MemoDraft:
         """Return the quoted sentences; never fails. Runs in a thread: long messages would block the event loop."""
         lines = await asyncio.to_thread(
-            extract, request.batch, request.history, budget_tokens=EXTRACT_TOKENS, count_tokens=count_tokens
+            extract, request.batch, request.corpus, budget_tokens=EXTRACT_TOKENS, count_tokens=count_tokens
         )
         return MemoDraft([Highlight(line) for line in lines], self.origin, None, EXTRACT_VERSION)
 

@@ -37,7 +37,7 @@ class _Source:
     """The eligible messages of a batch as they are now, their hash, and what helps to summarise them."""
 
     batch: Sequence[Utterance]
-    history: Sequence[Utterance]
+    corpus: Sequence[Utterance]
     hash: bytes
     characters: Sequence[str]
     user_name: str | None
@@ -59,7 +59,7 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _So
         return None
     found = _Source(
         batch=source.utterances,
-        history=source.utterances,
+        corpus=source.utterances,
         hash=source.hash,
         characters=source.names,
         user_name=source.user_name,
@@ -68,7 +68,7 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _So
         sole=source.sole,
         context=await _read_context(db_session, claimed, source, row["first_seq"], filters),
     )
-    return await _with_history(db_session, claimed, found, _choose(ctx, claimed).history_messages)
+    return await _with_corpus(db_session, claimed, found, _choose(ctx, claimed).corpus_messages)
 
 
 async def _read_context(
@@ -113,13 +113,13 @@ def _utter(message: asyncpg.Record, sole: str | None, user_name: str | None) -> 
     return name_speaker(message["seq"], message["role"], message["name"], message["content"], sole, user_name)
 
 
-async def _with_history(db_session: DbSession, claimed: Claimed, source: _Source, limit: int) -> _Source:
-    """Return `source` with up to `limit` messages before the batch."""
+async def _with_corpus(db_session: DbSession, claimed: Claimed, source: _Source, limit: int) -> _Source:
+    """Return `source` with up to `limit` messages before the batch in its corpus."""
     if not limit:
         return source
     before = await list_story_before(db_session.raw, *claimed.owner.line, before_seq=source.first_seq, limit=limit)
-    history = [_utter(message, source.sole, source.user_name) for message in before]
-    return replace(source, history=[*history, *source.batch])
+    earlier = [_utter(message, source.sole, source.user_name) for message in before]
+    return replace(source, corpus=[*earlier, *source.batch])
 
 
 async def _draft(ctx: JobContext, claimed: Claimed, source: _Source) -> MemoDraft:
@@ -131,14 +131,14 @@ async def _draft(ctx: JobContext, claimed: Claimed, source: _Source) -> MemoDraf
     except NoUsableAnswer as error:
         extractive = ExtractiveSummariser()
         async with ctx.database.unit_of_work() as db_session:
-            source = await _with_history(db_session, claimed, source, extractive.history_messages)
+            source = await _with_corpus(db_session, claimed, source, extractive.corpus_messages)
         return replace(await extractive.summarise(_request(claimed, source)), refusals=error.refusals)
 
 
 def _request(claimed: Claimed, source: _Source) -> MemoRequest:
     return MemoRequest(
         batch=source.batch,
-        history=source.history,
+        corpus=source.corpus,
         characters=source.characters,
         user_name=source.user_name,
         language=source.language,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.memos.answer_lines import Line, join_lines, read_line
+from app.memos.answer_lines import AnswerLine, join_lines, read_line
 from app.memos.highlights import Category
 
 Joined = list[tuple[str, Category | None]]
@@ -46,11 +46,11 @@ def test_lines_are_joined_to_highlights_by_their_form(lines: list[str], joined: 
 
 CATEGORIES = st.sampled_from([None, "milestone", "keepsake"])
 TEXTS = st.sampled_from(["", "Mira left.", "Mira left", "and came back", "and came back."])
-LINES = st.builds(Line, TEXTS, CATEGORIES, st.integers(0, 2), st.booleans(), st.booleans())
+LINES = st.builds(AnswerLine, TEXTS, CATEGORIES, st.integers(0, 2), st.booleans(), st.booleans())
 
 
 @given(st.lists(LINES), st.booleans())
-def test_highlights_are_made_of_the_lines_in_their_order(lines: list[Line], by_label: bool) -> None:
+def test_highlights_are_made_of_the_lines_in_their_order(lines: list[AnswerLine], by_label: bool) -> None:
     said = " ".join(line.text for line in lines)
     joined = join_lines(lines, by_label=by_label)
     at = 0
@@ -61,13 +61,13 @@ def test_highlights_are_made_of_the_lines_in_their_order(lines: list[Line], by_l
 
 
 @given(st.lists(LINES), st.booleans())
-def test_joining_changes_no_line_that_was_read(lines: list[Line], by_label: bool) -> None:
+def test_joining_changes_no_line_that_was_read(lines: list[AnswerLine], by_label: bool) -> None:
     before = [(line.text, line.category) for line in lines]
     join_lines(lines, by_label=by_label)
     assert [(line.text, line.category) for line in lines] == before
 
 
 @given(st.lists(LINES))
-def test_each_labelled_line_begins_a_highlight(lines: list[Line]) -> None:
+def test_each_labelled_line_begins_a_highlight(lines: list[AnswerLine]) -> None:
     joined = join_lines(lines, by_label=True)
     assert [line.indent for line in joined] == [line.indent for line in lines if line.labelled]
