@@ -159,7 +159,7 @@ async def find_known(
     db_session: DbSession,
     line: Line,
     placement: Placement,
-    asked: LogMessage | None,
+    newest: LogMessage | None,
     call: tuple[str, str, bytes],
     *,
     since: datetime,
@@ -167,7 +167,7 @@ async def find_known(
 ) -> UUID | None:
     """Return the id of the binding that an equal call made at or after `since`, or None.
 
-    `asked` is the newest message, and `call` is (tool, character, identity). A binding whose reply was deleted, was
+    `newest` is the newest message, and `call` is (tool, character, identity). A binding whose reply was deleted, was
     hidden by a person or has another text is not returned: the same call is then a new one. If the call itself names a
     reply that a person hid (not `in_sight`), the binding of an equal call has never matched, and is returned.
     """
@@ -176,8 +176,8 @@ async def find_known(
         *line,
         placement.at_seq,
         *call,
-        asked.message_id if asked else None,
-        asked.text_hash if asked else None,
+        newest.message_id if newest else None,
+        newest.text_hash if newest else None,
         placement.message_id,
         placement.text_hash,
         placement.next_swipe,
@@ -249,14 +249,14 @@ async def copy_bound(db_session: DbSession, line: Line, from_line_id: UUID, afte
     await db_session.raw.execute(_COPY_BOUND, *line, from_line_id, after_seq)
 
 
-async def copy_open(db_session: DbSession, line: Line, from_line_id: UUID, places: Sequence[tuple[UUID, int]]) -> None:
-    """Copy open bindings of another line to `places` (binding_id, at_seq).
+async def copy_open(db_session: DbSession, line: Line, from_line_id: UUID, moved: Sequence[tuple[UUID, int]]) -> None:
+    """Copy open bindings of another line; `moved` are (binding_id, at_seq on this line).
 
     A binding that waits for the next alternative of a message is left out if this line lacks that message. A binding
     that names no message is left out if this line lacks the message that was the newest when the tool was called.
     """
-    if places:
-        await db_session.raw.execute(_COPY_OPEN, *line, from_line_id, *zip(*places, strict=True))
+    if moved:
+        await db_session.raw.execute(_COPY_OPEN, *line, from_line_id, *zip(*moved, strict=True))
 
 
 async def list_places(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -> dict[UUID, Place]:

@@ -145,7 +145,7 @@ def find_turn_seq(newest: LogMessage | None, named: LogMessage | None) -> int:
     return newest.seq + is_reply(newest, "")
 
 
-def place(newest: LogMessage | None, named: LogMessage | None, target: Target) -> Placement:
+def choose_placement(newest: LogMessage | None, named: LogMessage | None, target: Target) -> Placement:
     """Return the reply of a call that is made now, or what the call waits for.
 
     Args:

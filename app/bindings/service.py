@@ -20,10 +20,10 @@ from app.bindings.rule import (
     Open,
     Placement,
     Target,
+    choose_placement,
     find_turn_seq,
     is_discarded,
     is_reply,
-    place,
     resolve,
     resolve_texts,
 )
@@ -101,13 +101,13 @@ async def bind(db_session: DbSession, head: Head, call: Call, *, now: datetime) 
     at = await _locate(db_session, head, call, now=now)
     is_open, at_seq = at.placement.is_open, at.placement.at_seq
     named = at.named.message if at.named else None
-    turn_seq = find_turn_seq(at.asked, named) if is_open else at_seq
+    turn_seq = find_turn_seq(at.newest, named) if is_open else at_seq
     if at.known is not None:
         return Made(at.known, True, is_open, at_seq, turn_seq, at.matches, None)
-    after = named or at.asked
+    after = named or at.newest
     sent_at = after.sent_at if after else None
     made = Made(uuid7(), False, is_open, at_seq, turn_seq, at.matches, sent_at)
-    await queries.insert_binding(db_session, head.line, _values(call, at.placement, made, at.asked, now))
+    await queries.insert_binding(db_session, head.line, _values(call, at.placement, made, at.newest, now))
     _note_open(head, _count_open(head) + made.is_open)
     return made
 
@@ -120,7 +120,7 @@ async def is_retry(db_session: DbSession, head: Head, call: Call, *, now: dateti
 class _Located(NamedTuple):
     """The placement of a call; if the call is a retry, `known` is the id of the earlier call's binding."""
 
-    asked: LogMessage | None
+    newest: LogMessage | None
     named: Named | None
     placement: Placement
     matches: bool
@@ -128,15 +128,15 @@ class _Located(NamedTuple):
 
 
 async def _locate(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> _Located:
-    asked = await queries.find_newest(db_session, head.line)
-    named = await _find_named(db_session, head, call.target, asked)
-    placement = place(asked, named.message if named else None, call.target)
+    newest = await queries.find_newest(db_session, head.line)
+    named = await _find_named(db_session, head, call.target, newest)
+    placement = choose_placement(newest, named.message if named else None, call.target)
     same = (call.tool, call.character, call.identity)
     since = now - timedelta(seconds=RETRY_WINDOW_S)
     in_sight = placement.is_open or named is None or named.in_sight
-    known = await queries.find_known(db_session, head.line, placement, asked, same, since=since, in_sight=in_sight)
+    known = await queries.find_known(db_session, head.line, placement, newest, same, since=since, in_sight=in_sight)
     matches = not placement.is_open and in_sight
-    return _Located(asked, named, placement, matches, known)
+    return _Located(newest, named, placement, matches, known)
 
 
 async def discard(db_session: DbSession, ref: ChatRef, *, character: str | None, now: datetime) -> int:
@@ -241,8 +241,8 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
         return
     await queries.copy_bound(db_session, head.line, event.from_line_id, event.kept_seq)
     waiting = await queries.list_open(db_session, (head.chat_key, event.from_line_id))
-    places = [(one.binding_id, event.seq_here(one.at_seq)) for one in waiting if one.at_seq > event.kept_seq]
-    await queries.copy_open(db_session, head.line, event.from_line_id, places)
+    moved = [(one.binding_id, event.seq_here(one.at_seq)) for one in waiting if one.at_seq > event.kept_seq]
+    await queries.copy_open(db_session, head.line, event.from_line_id, moved)
     await _recount_open(db_session, head)
 
 
@@ -301,7 +301,7 @@ async def _finish(
     return _changed(event, bound=bound, toggled=toggled, dropped=gone)
 
 
-async def _find_named(db_session: DbSession, head: Head, target: Target, asked: LogMessage | None) -> Named | None:
+async def _find_named(db_session: DbSession, head: Head, target: Target, newest: LogMessage | None) -> Named | None:
     """Return the message that a call names; None if it names none or the message is not stored yet. Raises Invalid.
 
     With `target.next_swipe`, a call that names none means the newest message.
@@ -310,9 +310,9 @@ async def _find_named(db_session: DbSession, head: Head, target: Target, asked: 
     if message_id is None:
         if not target.next_swipe:
             return None
-        if asked is None or not is_reply(asked, ""):
+        if newest is None or not is_reply(newest, ""):
             raise _refused("is required with swipe=next, because the newest message is not a reply")
-        message_id = asked.message_id
+        message_id = newest.message_id
     named = await queries.find_named(db_session, head.line, message_id)
     if named is None:
         if target.next_swipe:
@@ -325,15 +325,15 @@ async def _find_named(db_session: DbSession, head: Head, target: Target, asked: 
     return named
 
 
-def _values(call: Call, placement: Placement, made: Made, asked: LogMessage | None, now: datetime) -> dict[str, Any]:
+def _values(call: Call, placement: Placement, made: Made, newest: LogMessage | None, now: datetime) -> dict[str, Any]:
     return {
         "binding_id": made.binding_id,
         "layer": call.layer,
         "tool": call.tool,
         "character": call.character,
         "identity": call.identity,
-        "asked_id": asked.message_id if asked else None,
-        "asked_hash": asked.text_hash if asked else None,
+        "asked_id": newest.message_id if newest else None,
+        "asked_hash": newest.text_hash if newest else None,
         "message_id": placement.message_id,
         "next_swipe": placement.next_swipe,
         "awaits_user": placement.awaits_user,

@@ -4,7 +4,17 @@ from dataclasses import dataclass
 
 import pytest
 
-from app.bindings.rule import LogMessage, Open, Placement, Resolved, Target, find_turn_seq, hash_text, place, resolve
+from app.bindings.rule import (
+    LogMessage,
+    Open,
+    Placement,
+    Resolved,
+    Target,
+    choose_placement,
+    find_turn_seq,
+    hash_text,
+    resolve,
+)
 from app.kit.ids import uuid7
 from tests.conftest import NOON
 
@@ -32,22 +42,22 @@ REPLY = Fresh("r")
 
 
 def test_a_call_after_a_reply_belongs_to_that_reply() -> None:
-    assert place(newest(), None, Target()) == Placement("m4", 4, hash_text("Yes."))
+    assert choose_placement(newest(), None, Target()) == Placement("m4", 4, hash_text("Yes."))
 
 
 @pytest.mark.parametrize("after", [newest("user"), newest("tool"), newest("narrator"), newest(calls=True)])
 def test_a_call_after_any_other_message_is_open(after: LogMessage) -> None:
-    assert place(after, None, Target()) == Placement(None, 4, is_open=True)
+    assert choose_placement(after, None, Target()) == Placement(None, 4, is_open=True)
 
 
 def test_a_call_in_an_empty_chat_depends_on_no_reply() -> None:
-    assert place(None, None, Target()) == Placement(None, 0)
+    assert choose_placement(None, None, Target()) == Placement(None, 0)
 
 
 def test_a_named_message_counts_even_if_it_is_older() -> None:
-    assert place(newest(), newest(seq=2), Target("m2")) == Placement("m2", 2, hash_text("Yes."))
+    assert choose_placement(newest(), newest(seq=2), Target("m2")) == Placement("m2", 2, hash_text("Yes."))
     wanted = Placement("m2", 4, next_swipe=True, is_open=True)
-    assert place(newest(), newest(seq=2), Target("m2", next_swipe=True)) == wanted
+    assert choose_placement(newest(), newest(seq=2), Target("m2", next_swipe=True)) == wanted
 
 
 def test_a_finished_reply_ends_the_turn_before_the_call() -> None:
@@ -60,7 +70,7 @@ def test_a_finished_reply_ends_the_turn_before_the_call() -> None:
 
 @pytest.mark.parametrize(("after", "awaits_user"), [(newest("user"), False), (newest(), True), (None, True)])
 def test_a_named_message_may_still_be_to_come(after: LogMessage | None, awaits_user: bool) -> None:
-    placement = place(after, None, Target("new"))
+    placement = choose_placement(after, None, Target("new"))
     assert (placement.message_id, placement.is_open, placement.awaits_user) == ("new", True, awaits_user)
 
 
