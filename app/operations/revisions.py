@@ -21,7 +21,7 @@ async def is_migrated(connection: Connection) -> bool:
         revision = await connection.fetchval("SELECT version_num FROM alembic_version")
     except asyncpg.UndefinedTableError:
         return False
-    return revision is not None and revision not in _BEHIND
+    return revision is not None and revision not in _OUTDATED
 
 
 def read_followed(folder: Path = MIGRATIONS) -> frozenset[str]:
@@ -44,4 +44,4 @@ def _follows(path: Path) -> tuple[str, ...]:
     return ()
 
 
-_BEHIND = read_followed()
+_OUTDATED = read_followed()

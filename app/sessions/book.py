@@ -72,17 +72,17 @@ async def get_session(db_session: DbSession, ref: ChatRef, number: int, *, line:
     return found[0]
 
 
-async def find_ids(db_session: DbSession, places: Sequence[tuple[UUID, UUID, int]]) -> list[UUID | None]:
-    """Return the id of the session at each of `places`, given as (key of the chat, id of the line, seq).
+async def find_ids(db_session: DbSession, positions: Sequence[tuple[UUID, UUID, int]]) -> list[UUID | None]:
+    """Return the id of the session at each of `positions`, given as (key of the chat, id of the line, seq).
 
     The id is None if the line never had a break and its sessions are switched off.
     """
-    if not places:
+    if not positions:
         return []
-    found = await queries.list_ids_at(db_session, places)
-    undivided = {place[:2] for place, session_id in zip(places, found, strict=True) if session_id is None}
+    found = await queries.list_ids_at(db_session, positions)
+    undivided = {position[:2] for position, session_id in zip(positions, found, strict=True) if session_id is None}
     only = await _find_only_ids(db_session, sorted(undivided)) if undivided else {}
-    return [session_id or only.get(place[:2]) for place, session_id in zip(places, found, strict=True)]
+    return [session_id or only.get(position[:2]) for position, session_id in zip(positions, found, strict=True)]
 
 
 async def end_session(db_session: DbSession, ref: ChatRef, *, now: datetime) -> tuple[bool, Listed]:

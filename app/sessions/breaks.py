@@ -33,8 +33,8 @@ class BreakRules:
     time_zone: str
 
 
-class Said(NamedTuple):
-    """A new message: a message of the user begins a turn, a reply completes it."""
+class TurnRole(NamedTuple):
+    """What a new message is in a turn: a message of the user begins it, a reply completes it."""
 
     seq: int
     is_user: bool
@@ -75,7 +75,7 @@ def find_day(at: datetime, hour: int, time_zone: str) -> date:
 
 def find_breaks(
     rules: BreakRules,
-    said: Sequence[Said],
+    messages: Sequence[TurnRole],
     *,
     paused: Pause | None,
     turns: int,
@@ -86,7 +86,7 @@ def find_breaks(
 
     Args:
         rules: The settings.
-        said: The new messages in seq order, at least one.
+        messages: The roles of the new messages in seq order, at least one.
         paused: The reason for which the pause before them ends the open session; None if it does not end it.
         turns: How many turns the open session has.
         awaits_reply: Whether the user spoke last before the new messages.
@@ -95,9 +95,9 @@ def find_breaks(
     """
     breaks: list[Break] = []
     if paused is not None and has_messages:
-        breaks.append(Break(said[0].seq, paused))
+        breaks.append(Break(messages[0].seq, paused))
         turns = 0
-    for message in said:
+    for message in messages:
         if message.is_user:
             if rules.max_turns is not None and turns >= rules.max_turns:
                 breaks.append(Break(message.seq, "turns"))

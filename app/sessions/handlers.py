@@ -22,7 +22,7 @@ from app.kit.ids import uuid7
 from app.layers.turns import can_alter_turns
 from app.messages.range_reads import count_turns_between
 from app.sessions import queries
-from app.sessions.breaks import Said, find_breaks, find_pause
+from app.sessions.breaks import TurnRole, find_breaks, find_pause
 from app.sessions.open_session import NAME, OpenSession
 from app.sessions.queries import NewSession
 from app.sessions.settings import SessionSettings
@@ -49,7 +49,7 @@ async def end_sessions(db_session: DbSession, event: MessagesAppended) -> Sequen
         has_messages, turns = await count_turns_between(db_session, *head.line, session.first_seq, fresh[0].seq)
     breaks, turns = find_breaks(
         rules,
-        [Said(one.seq, one.role == "user", one.role == "assistant" and one.kind is None) for one in fresh],
+        [TurnRole(one.seq, one.role == "user", one.role == "assistant" and one.kind is None) for one in fresh],
         paused=paused,
         turns=turns or 0,
         awaits_reply=awaits_reply,

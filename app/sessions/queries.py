@@ -94,9 +94,9 @@ async def list_begun_after(db_session: DbSession, chat_key: UUID, line_id: UUID,
     return await db_session.raw.fetch(_BEGUN_AFTER, chat_key, line_id, seq)
 
 
-async def list_ids_at(db_session: DbSession, places: Sequence[tuple[UUID, UUID, int]]) -> list[UUID | None]:
-    """Return the id of the session at each of `places` (chat key, line id, seq); None for lines without rows."""
-    rows = await db_session.raw.fetch(_AT, *([one[column] for one in places] for column in range(3)))
+async def list_ids_at(db_session: DbSession, positions: Sequence[tuple[UUID, UUID, int]]) -> list[UUID | None]:
+    """Return the id of the session at each of `positions` (chat key, line id, seq); None for lines without rows."""
+    rows = await db_session.raw.fetch(_AT, *([one[column] for one in positions] for column in range(3)))
     return [row["session_id"] for row in rows]
 
 

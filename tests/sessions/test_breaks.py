@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.sessions.breaks import Break, BreakRules, Said, find_breaks, find_day, find_pause
+from app.sessions.breaks import Break, BreakRules, TurnRole, find_breaks, find_day, find_pause
 from tests.conftest import NOON
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/St_Johns", "Asia/Kathmandu")
@@ -99,9 +99,9 @@ def test_each_reset_happens_once_despite_clock_changes(
 # --- turns ---
 
 
-def said(text: str, first_seq: int = 1) -> list[Said]:
+def roles_of(text: str, first_seq: int = 1) -> list[TurnRole]:
     """u is the user, a a reply, and everything else neither."""
-    return [Said(seq, of == "u", of == "a") for seq, of in enumerate(text, start=first_seq)]
+    return [TurnRole(seq, of == "u", of == "a") for seq, of in enumerate(text, start=first_seq)]
 
 
 @pytest.mark.parametrize(
@@ -118,21 +118,21 @@ def said(text: str, first_seq: int = 1) -> list[Said]:
 )
 def test_a_user_message_after_the_last_turn_begins_a_session(text: str, max_turns: int, seqs: list[int]) -> None:
     breaks, _ = find_breaks(
-        rules(turns=max_turns), said(text), paused=None, turns=0, awaits_reply=False, has_messages=False
+        rules(turns=max_turns), roles_of(text), paused=None, turns=0, awaits_reply=False, has_messages=False
     )
     assert breaks == [Break(seq, "turns") for seq in seqs]
 
 
 def test_a_pause_without_messages_before_it_ends_nothing() -> None:
     breaks, turns = find_breaks(
-        rules(turns=5), said("ua"), paused="idle", turns=3, awaits_reply=False, has_messages=False
+        rules(turns=5), roles_of("ua"), paused="idle", turns=3, awaits_reply=False, has_messages=False
     )
     assert (breaks, turns) == ([], 4)
 
 
 def test_a_pause_begins_the_turns_again() -> None:
     breaks, turns = find_breaks(
-        rules(turns=3), said("ua", 9), paused="idle", turns=3, awaits_reply=False, has_messages=True
+        rules(turns=3), roles_of("ua", 9), paused="idle", turns=3, awaits_reply=False, has_messages=True
     )
     assert (breaks, turns) == ([Break(9, "idle")], 1)
 
@@ -140,14 +140,14 @@ def test_a_pause_begins_the_turns_again() -> None:
 def sessions_of(text: str, max_turns: int) -> list[int]:
     """The seqs at which sessions begin; slow: for each message the turns of its session are counted from the start."""
     begins: list[int] = []
-    for place, of in enumerate(text):
+    for index, of in enumerate(text):
         former = begins[-1] if begins else 0
-        spoken = [one for one in text[former:place] if one in "ua"]
+        spoken = [one for one in text[former:index] if one in "ua"]
         before = next((one for one in reversed(text[:former]) if one in "ua"), "")
         turns = sum(a == "u" and b == "a" for a, b in zip([before, *spoken], spoken, strict=False))
         if of == "u" and turns >= max_turns:
-            begins.append(place)
-    return [place + 1 for place in begins]
+            begins.append(index)
+    return [index + 1 for index in begins]
 
 
 @given(text=st.text("uan", max_size=40), max_turns=st.integers(1, 4), sizes=st.lists(st.integers(1, 9), max_size=40))
@@ -158,7 +158,7 @@ def test_turns_are_counted_alike_in_one_append_or_in_many(text: str, max_turns: 
         part = text[done : done + size]
         breaks, turns = find_breaks(
             rules(turns=max_turns),
-            said(part, done + 1),
+            roles_of(part, done + 1),
             paused=None,
             turns=turns,
             awaits_reply=awaits,
