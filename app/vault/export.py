@@ -67,7 +67,7 @@ async def write_vault(database: Database, ref: ChatRef, line: UUID | None, file:
 async def _write_marks(pages: Pages, names: Sequence[str]) -> AsyncIterator[str]:
     """Yield `marks.json`, given the names of the files before it."""
     line = "" if pages.chat.line_status == CURRENT else str(pages.chat.line_id)
-    yield write_manifest(Manifest(line, [*names, MARKS, STATE], pages.places))
+    yield write_manifest(Manifest(line, [*names, MARKS, STATE], pages.digests))
 
 
 async def _write_state(db_session: DbSession, ref: ChatRef, chat: ChatLine) -> AsyncIterator[str]:

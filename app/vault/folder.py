@@ -15,7 +15,7 @@ from app.vault.items import PageError
 from app.vault.manifest import MARKS, MAX_BYTES, read_manifest
 from app.vault.state_file import MAX_LINE_BYTES
 
-_DELETED = re.compile(r"\d{4}-\d{2}-\d{2}\.md|story/\d{4,}\.md")
+_DELETABLE = re.compile(r"\d{4}-\d{2}-\d{2}\.md|story/\d{4,}\.md")
 """The pages that a new vault may lack. Only these are deleted, because the list in `marks.json` is not trusted."""
 
 
@@ -80,7 +80,7 @@ def write_folder(file: IO[bytes], folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".memobook.") as part:
         names = _unpack(file, Path(part))
         former = _list_former(folder)
-        _check_places(folder, {*names, *former})
+        _check_files(folder, {*names, *former})
         (folder / STATE).unlink(missing_ok=True)
         for name in sorted(names, key=lambda name: name == STATE):
             (folder / name).parent.mkdir(exist_ok=True)
@@ -109,12 +109,12 @@ def _list_former(folder: Path) -> set[str]:
         return set()
     with marks.open("rb") as file:
         try:
-            return {name for name in read_manifest(file.read(MAX_BYTES)).files if _DELETED.fullmatch(name)}
+            return {name for name in read_manifest(file.read(MAX_BYTES)).files if _DELETABLE.fullmatch(name)}
         except PageError as error:
             raise InvalidVault(str(error)) from None
 
 
-def _check_places(folder: Path, names: set[str]) -> None:
+def _check_files(folder: Path, names: set[str]) -> None:
     """Check that the files can be replaced, and that they are in the folder. Raises InvalidVault."""
     for name in sorted(names):
         path = folder / name

@@ -18,7 +18,7 @@ Digests = tuple[str, ...]
 """The hash of each part of an item."""
 
 Exported = Mapping[str, Mapping[str, Digests]]
-"""For each place, the hashes of the items of an export by their marks, in the order of the page."""
+"""For each part of the pages, the hashes of the items of an export by their marks, in the order of the page."""
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class Item(NamedTuple):
 
     Attributes:
         kind: `memory`, `fact`, `block`, `memo` or `entry`.
-        place: The page, and in a diary the heading of the character.
+        page_part: The page; on `diary.md`, with the heading of the character.
         line: The number of the first line.
         mark: The mark at its end, such as `memo-0192f3a1b2c3`; None if a person wrote the item, or removed the mark.
             The mark of a fact is computed from its key.
@@ -44,7 +44,7 @@ class Item(NamedTuple):
     """
 
     kind: str
-    place: str
+    page_part: str
     line: int
     mark: str | None
     name: str
@@ -67,7 +67,7 @@ class Change(NamedTuple):
     Attributes:
         action: What was done.
         mark: The mark of the item in the export; None for an added one.
-        place: Where it is.
+        page_part: The part of the pages that it is on.
         base: The hashes that the item had in the export; empty for an added one.
         item: The item as it is now; None if it was removed.
         after: The mark of the item that an added one follows; None unless items of the export are before and after it.
@@ -76,7 +76,7 @@ class Change(NamedTuple):
 
     action: Literal["edit", "add", "remove"]
     mark: str | None
-    place: str
+    page_part: str
     base: Digests
     item: Item | None
     after: str | None = None
@@ -97,15 +97,17 @@ def compare(exported: Exported, items: Sequence[Item]) -> list[Change]:
     for number, item in enumerate(items):
         mark = found.get(number)
         if mark is None and item.text:
-            changes.append(Change("add", None, item.place, (), item, _find_predecessor(items, found, number)))
+            changes.append(Change("add", None, item.page_part, (), item, _find_predecessor(items, found, number)))
         elif mark is not None and item.digests != base[mark]:
             is_removed = not item.text
             changes.append(
-                Change("remove" if is_removed else "edit", mark, item.place, base[mark], None if is_removed else item)
+                Change(
+                    "remove" if is_removed else "edit", mark, item.page_part, base[mark], None if is_removed else item
+                )
             )
     gone = base.keys() - set(found.values())
-    for place, marks in exported.items():
-        changes += [Change("remove", mark, place, marks[mark], None) for mark in marks if mark in gone]
+    for page_part, marks in exported.items():
+        changes += [Change("remove", mark, page_part, marks[mark], None) for mark in marks if mark in gone]
     return changes
 
 
@@ -153,16 +155,18 @@ def _match(exported: Exported, base: Mapping[str, Digests], items: Sequence[Item
     for number, item in enumerate(items):
         if item.mark is None and (same := missing.get((item.kind, item.digests[0]))):
             found[number] = same.pop(0)
-    for place, marks in exported.items():
-        found |= _pair(list(marks), [(number, item) for number, item in enumerate(items) if item.place == place], found)
+    for page_part, marks in exported.items():
+        found |= _pair(
+            list(marks), [(number, item) for number, item in enumerate(items) if item.page_part == page_part], found
+        )
     return found
 
 
 def _pair(marks: Sequence[str], items: Sequence[tuple[int, Item]], found: Mapping[int, str]) -> dict[int, str]:
-    """Return the marks of the missing items of a place, by the numbers of the items without a mark that replace them.
+    """Return the marks of the missing items of a page part, by the numbers of unmarked items that replace them.
 
     Items of the same kind are paired in order, if they are between the same two neighbours. A neighbour is an item that
-    both the export and the page have at this place.
+    both the export and the page have on this part.
     """
     neighbours = {found[number] for number, _ in items if number in found} & set(marks)
     known = set(found.values())
@@ -206,8 +210,8 @@ def _form_gaps(entries: Iterable[tuple[T, str | None]]) -> dict[tuple[str | None
 
 def _find_predecessor(items: Sequence[Item], found: Mapping[int, str], number: int) -> str | None:
     """Return the mark of the item that an added one follows; None unless it is between items of the export."""
-    place = items[number].place
-    here = [(n, found[n]) for n, item in enumerate(items) if item.place == place and n in found]
+    page_part = items[number].page_part
+    here = [(n, found[n]) for n, item in enumerate(items) if item.page_part == page_part and n in found]
     before = [mark for n, mark in here if n < number]
     return before[-1] if before and any(n > number for n, _ in here) else None
 

@@ -29,21 +29,22 @@ class Manifest:
     Attributes:
         line: The line that the pages show; empty for the current one.
         files: The names of all files of the vault.
-        places: The hashes of the items by place, and then by mark (`items.py` explains both).
+        digests: The hashes of the items by part of the pages, and then by mark (`items.py` explains both).
 
     """
 
     line: str
     files: Sequence[str]
-    places: Exported
+    digests: Exported
 
 
 def write_manifest(manifest: Manifest) -> str:
     """Return the content of the file, with one item per line."""
-    places = {
-        place: {mark: " ".join(digests) for mark, digests in marks.items()} for place, marks in manifest.places.items()
+    digests = {
+        page_part: {mark: " ".join(hashes) for mark, hashes in marks.items()}
+        for page_part, marks in manifest.digests.items()
     }
-    content = {"version": VERSION, "line": manifest.line, "files": manifest.files, "places": places}
+    content = {"version": VERSION, "line": manifest.line, "files": manifest.files, "places": digests}
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 
@@ -55,10 +56,10 @@ def read_manifest(content: bytes) -> Manifest:
         raise PageError(f"{MARKS}: line {error.lineno}: is not JSON; {_AGAIN}.") from None
     if not isinstance(given, dict) or given.get("version") != VERSION:
         raise PageError(f"{MARKS}: does not have the form that this release writes; {_AGAIN}.")
-    line, files, places = given.get("line"), given.get("files"), given.get("places")
-    if not isinstance(line, str) or not _are_texts(files) or not isinstance(places, dict):
+    line, files, digests = given.get("line"), given.get("files"), given.get("places")
+    if not isinstance(line, str) or not _are_texts(files) or not isinstance(digests, dict):
         raise PageError(f"{MARKS}: does not have the form that an export writes; {_AGAIN}.")
-    return Manifest(line, files, {place: _read_marks(marks) for place, marks in places.items()})
+    return Manifest(line, files, {page_part: _read_marks(marks) for page_part, marks in digests.items()})
 
 
 def _are_texts(value: Any) -> TypeGuard[list[str]]:

@@ -57,8 +57,8 @@ class Pages:
         ref: The chat, as the caller sees it.
         chat: The line that the pages show.
         now: The time that decides which memories have faded into the archive.
-        places: The hashes of the items on the pages written so far, by place and then by mark. A place is a page, or
-            the diary of one character on `diary.md`.
+        digests: The hashes of the items on the pages written so far, by part of the pages and then by mark. A part is a
+            page, or the diary of one character on `diary.md`.
         names: For each mark, the id of the item, the key of a fact, or the label of a core block; for a summary or a
             recap, a fixed name.
         diaries: The characters of the diaries, by their headings.
@@ -69,7 +69,7 @@ class Pages:
     ref: ChatRef
     chat: ChatLine
     now: datetime
-    places: dict[str, dict[str, Digests]] = field(default_factory=dict)
+    digests: dict[str, dict[str, Digests]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     diaries: dict[str, str] = field(default_factory=dict)
     _chapters: list[Stretch] = field(default_factory=list)
@@ -138,12 +138,12 @@ class Pages:
         if held := await self._list_facts():
             yield "## Facts\n\n"
             for key, value in held:
-                yield self._note(page, word_element(word_fact(key, value), self._mark(page, "fact", key)))
+                yield self._record(page, word_element(word_fact(key, value), self._mark(page, "fact", key)))
             yield "\n"
         view = await reading.view_chat(self.db_session, replace(self.ref, only_chat=True), line=self.chat.line_id)
         for label, block in (await blocks.list_blocks(self.db_session, view)).items():
             mark = self._mark(page, "block", label)
-            yield self._note(page, word_section(f"{CORE_MEMORY}{label}", block.text, mark))
+            yield self._record(page, word_section(f"{CORE_MEMORY}{label}", block.text, mark))
         yield self._word_nothing(page)
 
     async def _write_day(self, page: str, day: str, learnt: Sequence[Memory]) -> Parts:
@@ -154,7 +154,7 @@ class Pages:
                 yield f"\n## {at} — {self.title}\n\n"
                 minute = at
             text = word_memory(one.category, one.content, one.tags, archived=one.archived)
-            yield self._note(page, word_element(text, self._mark(page, "memory", str(one.memory_id))))
+            yield self._record(page, word_element(text, self._mark(page, "memory", str(one.memory_id))))
 
     async def _write_summary(self, page: str) -> Parts:
         yield "# Summary\n\n"
@@ -170,7 +170,7 @@ class Pages:
             mark = self._mark(page, "memo", str(row["memo_id"]))
             at = row["began_at"] or row["created_at"]
             heading = f"{row['number']} · {word_day(self._here(at))}"
-            yield self._note(page, word_section(heading, word_memo(row["text"]), mark, self._link(row)))
+            yield self._record(page, word_section(heading, word_memo(row["text"]), mark, self._link(row)))
         yield self._word_nothing(page)
 
     async def _write_scenes(self, page: str) -> Parts:
@@ -195,7 +195,7 @@ class Pages:
             at = self._here(row["dated_at"])
             mark = self._mark(page, "entry", str(row["entry_id"]))
             section = word_section(f"{word_day(at)}, {at:%H:%M}", row["content"], mark)
-            yield self._note(page, section, f"# {title}\n")
+            yield self._record(page, section, f"# {title}\n")
         if character is None:
             yield f"# Diary\n\n{self._word_nothing(page)}"
 
@@ -208,7 +208,7 @@ class Pages:
             if word_day(at) != day:
                 day = word_day(at)
                 yield f"## {day}\n\n"
-            yield word_speech(self._speaker(row), at, row["content"], f"m{row['seq']}", _note(row))
+            yield word_speech(self._speaker(row), at, row["content"], f"m{row['seq']}", _word_flags(row))
         yield f"{self._word_way(number)}\n"
 
     # --- their parts ---
@@ -227,13 +227,13 @@ class Pages:
         self.names[mark] = name
         return mark
 
-    def _note(self, page: str, written: str, before: str = "") -> str:
+    def _record(self, page: str, written: str, before: str = "") -> str:
         """Return `written`, an item, and record the hashes that it has when it is read back.
 
         `before` is the heading that the reader needs before the item.
         """
         for item in read_page(page, before + written)[0]:
-            self.places.setdefault(item.place, {})[str(item.mark)] = item.digests
+            self.digests.setdefault(item.page_part, {})[str(item.mark)] = item.digests
         return written
 
     def _word_nothing(self, page: str) -> str:
@@ -293,10 +293,10 @@ def _chapter_name(number: int) -> str:
     return f"story/{number:04}.md"
 
 
-def _note(row: Any) -> str:
+def _word_flags(row: Any) -> str:
     """Return the kind of a message, such as a thought, and `hidden` if it is hidden or excluded; or an empty text."""
-    notes = [str(row["kind"])] if row["kind"] else []
-    return ", ".join([*notes, *(["hidden"] if row["hidden_by"] or row["excluded"] else [])])
+    flags = [str(row["kind"])] if row["kind"] else []
+    return ", ".join([*flags, *(["hidden"] if row["hidden_by"] or row["excluded"] else [])])
 
 
 _ABOUT = """

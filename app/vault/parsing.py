@@ -129,15 +129,15 @@ class _Reader:
     def _section(self, number: int, text: str, mark: str | None) -> Item:
         match self._page:
             case "diary.md":
-                return Item("entry", place_of(self._page, self._name), number, mark, self._name, (text,))
+                return Item("entry", diary_part(self._page, self._name), number, mark, self._name, (text,))
             case "memos.md":
                 return Item("memo", self._page, number, mark, "", (_PARAGRAPHS.sub("\n", text),))
             case _:
                 return Item("block", self._page, number, mark, "", (text,))
 
 
-def place_of(page: str, heading: str) -> str:
-    """Return the place of the entries of a diary."""
+def diary_part(page: str, heading: str) -> str:
+    """Return the part of the pages that has the diary with this heading."""
     return f"{page}#{heading}"
 
 

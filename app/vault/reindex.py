@@ -76,7 +76,7 @@ def read_changes(vault: VaultFiles) -> Changes:
         manifest = read_manifest(read_file(vault, MARKS, MAX_MANIFEST_BYTES))
         if manifest.line:
             raise InvalidVault(f"The pages show the line {manifest.line}, which was not the current one.")
-        days = {name for name in (*vault.list_names(), *manifest.places) if DAY.fullmatch(name)}
+        days = {name for name in (*vault.list_names(), *manifest.digests) if DAY.fullmatch(name)}
         items, strays = list[Item](), list[str]()
         for name in (*_PAGES, *sorted(days)):
             found, stray = read_page(name, read_file(vault, name, MAX_BYTES).decode())
@@ -86,8 +86,8 @@ def read_changes(vault: VaultFiles) -> Changes:
         raise InvalidVault(f"{name}: is not UTF-8.") from None
     except PageError as error:
         raise InvalidVault(str(error)) from None
-    known = frozenset(mark for marks in manifest.places.values() for mark in marks)
-    return Changes(created_at, compare(manifest.places, items), strays, known)
+    known = frozenset(mark for marks in manifest.digests.values() for mark in marks)
+    return Changes(created_at, compare(manifest.digests, items), strays, known)
 
 
 def _read_created_at(vault: VaultFiles) -> datetime:
@@ -136,7 +136,7 @@ class _Making:
         self._pages = pages
         self._line = (verbs.ref.key, pages.chat.line_id)
         self._items = {item.mark: item for item in items}
-        self._texts = {(item.kind, item.place, item.text) for item in items}
+        self._texts = {(item.kind, item.page_part, item.text) for item in items}
         self._known = known
         self._outcome = outcome
 
@@ -161,7 +161,7 @@ class _Making:
     async def make(self, change: Change) -> None:
         """Make a change, or note why it was not made."""
         item = self._items.get(change.mark or (change.item.mark if change.item else None))
-        where = _word_place(change)
+        where = _word_location(change)
         try:
             if change.action == "add" and change.item is not None:
                 await self._add(change, change.item, item, where)
@@ -200,7 +200,7 @@ class _Making:
             memo_id = UUID(self._pages.names[change.after])
             after = await queries.find_end_of_memo(self._verbs.db_session, self._line, memo_id)
         await self._verbs.add(wanted, character=self._find_character(wanted), after_seq=after)
-        self._texts.add((wanted.kind, wanted.place, wanted.text))
+        self._texts.add((wanted.kind, wanted.page_part, wanted.text))
         self._outcome.added += 1
         self._outcome.made.append(f"add {where}: {_shorten(wanted.text)}")
 
@@ -217,7 +217,7 @@ class _Making:
             if tidy(held.content) != wanted.text:
                 raise RefusedError("the chat has another value")
             return True
-        return (wanted.kind, wanted.place, wanted.text) in self._texts
+        return (wanted.kind, wanted.page_part, wanted.text) in self._texts
 
     async def _check_deleted(self, wanted: Item) -> None:
         """Raise RefusedError if the text was deleted in the chat: it stays deleted."""
@@ -254,8 +254,8 @@ def _check_kind(item: Item) -> None:
         raise RefusedError("core memory is not read from the pages")
 
 
-def _word_place(change: Change) -> str:
-    page = change.place.partition("#")[0]
+def _word_location(change: Change) -> str:
+    page = change.page_part.partition("#")[0]
     return f"{page}, line {change.item.line}" if change.item else f"{page}, ^{change.mark}"
 
 

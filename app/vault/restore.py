@@ -258,8 +258,8 @@ def _check_fields(row: Row) -> None:
         ChatPut.model_validate(given, context=STORED)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise _wrong(row, f"{place}: {word_error(first)}") from None
+        location = ".".join(str(part) for part in first["loc"])
+        raise _wrong(row, f"{location}: {word_error(first)}") from None
     try:
         effective(row.fields.get("settings", {}))
     except (ValueError, TypeError, AttributeError, LookupError):

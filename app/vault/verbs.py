@@ -36,8 +36,8 @@ def _refused_if_wrong() -> Any:
         yield
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise RefusedError(f"{place or 'key'}: {word_error(first)}") from None
+        location = ".".join(str(part) for part in first["loc"])
+        raise RefusedError(f"{location or 'key'}: {word_error(first)}") from None
     except (Conflict, Invalid, NotFound) as error:  # none of them is raised after a write
         raise RefusedError(error.detail.rstrip(".")) from None
 

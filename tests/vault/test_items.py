@@ -7,8 +7,8 @@ from app.vault.items import Change, Item, Verdict, compare, judge
 PAGE = "memos.md"
 
 
-def _item(text: str, mark: str | None = None, place: str = PAGE) -> Item:
-    return Item("memo", place, 1, mark, "", (text,))
+def _item(text: str, mark: str | None = None, page_part: str = PAGE) -> Item:
+    return Item("memo", page_part, 1, mark, "", (text,))
 
 
 def _exported(*texts: str) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -48,7 +48,7 @@ def test_changes_are_found(
 
 
 def test_an_item_without_a_mark_keeps_its_id_in_another_place() -> None:
-    assert compare(_exported("a"), [_item("a", place="other.md")]) == []
+    assert compare(_exported("a"), [_item("a", page_part="other.md")]) == []
 
 
 def test_an_item_without_a_mark_never_gets_that_of_another_kind() -> None:

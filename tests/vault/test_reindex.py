@@ -174,8 +174,8 @@ async def test_items_changed_in_the_chat_since_are_named_and_stay(
     assert "They met." not in await _texts(api, "/memos", "text")
     assert "They walked to the sea." in await _texts(api, "/memos", "text")
     assert set(await _texts(api, "/diary", "content")) == {"She came home."}
-    places = {line.partition(",")[0] for line in outcome.skipped}
-    assert places == {_day(files), "MEMORY.md", "memos.md", "diary.md"}
+    pages = {line.partition(",")[0] for line in outcome.skipped}
+    assert pages == {_day(files), "MEMORY.md", "memos.md", "diary.md"}
     assert outcome.removed == 1  # the fact of the dog
 
 
