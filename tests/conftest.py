@@ -104,8 +104,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     files: dict[str, bool] = {}
     for item in items:
         files[file_of(item.nodeid)] = files.get(file_of(item.nodeid), False) or needs_servers(item)
-    places = {file: place for place, file in enumerate(run_order.order_files(files, run_order.SEED))}
-    items.sort(key=lambda item: places[file_of(item.nodeid)])
+    numbers = {file: number for number, file in enumerate(run_order.order_files(files, run_order.SEED))}
+    items.sort(key=lambda item: numbers[file_of(item.nodeid)])
 
 
 @pytest.hookimpl(tryfirst=True)

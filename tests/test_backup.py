@@ -51,7 +51,7 @@ async def read(client: httpx.AsyncClient) -> list[bytes]:
     return [answer.content for answer in answers]
 
 
-async def run(command: str, place: Path, database_url: str, name: str) -> None:
+async def run(command: str, folder: Path, database_url: str, name: str) -> None:
     """Run a command of the page on a database of the test: `name` is that of `memobook`."""
     parts = urlsplit(database_url)
     programs = postgres_program("postgres").parent
@@ -62,7 +62,7 @@ async def run(command: str, place: Path, database_url: str, name: str) -> None:
     assert named != command
     process = await asyncio.create_subprocess_exec(
         *("sh", "-euc", f"{programs}/{named}"),
-        cwd=place,
+        cwd=folder,
         env={**os.environ, "PGHOST": host, "PGPORT": "5432", "PGPASSWORD": parts.password},
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,

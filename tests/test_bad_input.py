@@ -208,7 +208,7 @@ async def test_many_bad_requests_at_once_leave_the_service_as_it_was(app: FastAP
     assert await get(api, "/messages") == before
 
 
-def _check(answer: httpx.Response, *places: str) -> None:
+def _check(answer: httpx.Response, *parts: str) -> None:
     """The answer is one that the contract knows; a refusal says what it refuses."""
     assert answer.status_code in (200, 201, 202, 204, 401, 403, 404, 405, 409, 413, 422), answer.text
     if answer.status_code >= 400:
@@ -216,7 +216,7 @@ def _check(answer: httpx.Response, *places: str) -> None:
         assert answer.json()["status"] == answer.status_code
     if answer.status_code == 422:
         assert answer.json()["errors"], answer.text
-        assert {error["loc"][0] for error in answer.json()["errors"]} <= set(places)
+        assert {error["loc"][0] for error in answer.json()["errors"]} <= set(parts)
 
 
 async def _post(api: httpx.AsyncClient, body: bytes) -> httpx.Response:

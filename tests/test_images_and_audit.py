@@ -16,16 +16,16 @@ WORKFLOW: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/ci.yml").re
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 
 
-def program(place: Path, name: str, script: str) -> None:
+def program(folder: Path, name: str, script: str) -> None:
     """Put a program into a folder of the search path."""
-    path = place / name
+    path = folder / name
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
 
 
-def run(place: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PATH": f"{place}:/usr/bin:/bin"}
-    return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=60, check=False)
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PATH": f"{folder}:/usr/bin:/bin"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.fixture

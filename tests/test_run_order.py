@@ -47,11 +47,11 @@ def test_each_seed_draws_another_order_and_always_the_same() -> None:
 
 def test_the_tests_of_a_run_are_in_that_order(request: pytest.FixtureRequest) -> None:
     items = request.session.items
-    places = [
+    groups = [
         (may_be_left_out(file_of(one.nodeid), needs_servers=False), file_of(one.nodeid) in ALWAYS)
         for one in items
         if not needs_servers(one) and file_of(one.nodeid).startswith(("tests/summarising/", *PROCESSES))
     ]
-    assert places == sorted(places)
+    assert groups == sorted(groups)
     assert not needs_servers(request.node)
     assert SLOWNESS >= 1

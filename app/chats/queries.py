@@ -55,8 +55,8 @@ async def insert_chat(db_session: DbSession, chat: ChatLine) -> bool:
         "last_active_at": chat.last_active_at,
     }
     columns = ", ".join(values)
-    places = ", ".join(f"${n}" for n in range(1, len(values) + 1))
-    insert = f"INSERT INTO chats ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING RETURNING true"  # noqa: S608
+    parameters = ", ".join(f"${n}" for n in range(1, len(values) + 1))
+    insert = f"INSERT INTO chats ({columns}) VALUES ({parameters}) ON CONFLICT DO NOTHING RETURNING true"  # noqa: S608
     with busy_if_locked():
         return bool(await db_session.raw.fetchval(insert, *values.values()))
 

@@ -7,14 +7,14 @@ from typing import Protocol, TypeVar
 Range = tuple[int, int]
 
 
-class Placed(Protocol):
+class HasSeq(Protocol):
     """An object with a seq."""
 
     @property
     def seq(self) -> int: ...  # noqa: D102 - a field
 
 
-Message = TypeVar("Message", bound=Placed)
+Message = TypeVar("Message", bound=HasSeq)
 
 
 def inside_of(messages: Sequence[Message], first_seq: int, last_seq: int) -> Sequence[Message]:

@@ -22,7 +22,7 @@ from app.chats.settings import check_overrides, merge, still_valid
 from app.kit.auth import Caller, Forbidden
 from app.kit.db import Database, DbSession, defer, list_tables
 from app.kit.errors import Invalid, Unavailable
-from app.kit.fast_path import placed
+from app.kit.fast_path import locate_below
 from app.kit.ids import chat_key, user_key, uuid7
 from app.kit.owners import NO_LINE, Owner, OwnerErased
 from app.kit.scopes import raise_scope_of
@@ -235,7 +235,7 @@ def _merge_settings(chat: ChatLine, given: dict[str, Any]) -> dict[str, Any]:
     try:
         check_overrides(merged)
     except ValidationError as error:
-        raise placed(("body", "settings"), error) from None
+        raise locate_below(("body", "settings"), error) from None
     return merged
 
 

@@ -276,14 +276,14 @@ def _read_stored(overrides: Mapping[str, Any]) -> tuple[dict[str, Any], ChatSett
         try:
             return kept, check_overrides(kept)
         except ValidationError as error:
-            place = error_location(error.errors()[0])
-            log.warning("ignored a stored setting that is not valid: %s", ".".join(map(str, place)))
-            kept = _without(kept, place)
+            location = error_location(error.errors()[0])
+            log.warning("ignored a stored setting that is not valid: %s", ".".join(map(str, location)))
+            kept = _without(kept, location)
 
 
-def _without(overrides: Mapping[str, Any], place: Sequence[Any]) -> dict[str, Any]:
-    """Return the overrides without the value at `place`, or without the nearest value above it."""
-    name, *inner = place
+def _without(overrides: Mapping[str, Any], location: Sequence[Any]) -> dict[str, Any]:
+    """Return the overrides without the value at `location`, or without the nearest value above it."""
+    name, *inner = location
     below = overrides[name]
     rest = {key: value for key, value in overrides.items() if key != name}
     if isinstance(below, Mapping) and inner and inner[0] in below:

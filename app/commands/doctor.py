@@ -10,7 +10,7 @@ import orjson
 from app.commands.api import LOOPBACK
 from app.commands.arguments import add_data, say
 from app.commands.prompts import load_prompt_set
-from app.doctor.examine import Place, examine
+from app.doctor.examine import Installation, examine
 from app.doctor.finding import Finding
 from app.kit.clock import system_clock
 from app.kit.settings import Settings, SettingsError, load_settings
@@ -33,11 +33,11 @@ def run(options: argparse.Namespace) -> int:
     try:
         settings = load_settings()
         load_prompt_set(settings)
-        place = _find_place(settings, options.data, options.host)
+        installation = _find_installation(settings, options.data, options.host)
     except (SettingsError, LocalError) as error:
         found = [Finding("settings", "fault", str(error), "Correct it, then run memobook doctor again.")]
     else:
-        found = asyncio.run(examine(settings, place, system_clock))
+        found = asyncio.run(examine(settings, installation, system_clock))
     has_faults = any(finding.state == "fault" for finding in found)
     if options.json:
         document = {"status": "fault" if has_faults else "ok", "checks": [asdict(finding) for finding in found]}
@@ -47,14 +47,14 @@ def run(options: argparse.Namespace) -> int:
     return 1 if has_faults else 0
 
 
-def _find_place(settings: Settings, data: Path, host: str) -> Place:
+def _find_installation(settings: Settings, data: Path, host: str) -> Installation:
     """Return the locations of the servers: the configured ones, or else those that `memobook up` has started."""
     running = None if settings.database_url and settings.redis_url else find_running(data)
     is_public = host not in LOOPBACK
     configured = settings.sqlalchemy_url if settings.database_url else None
     if running is None:
-        return Place(configured, settings.redis_url, data=None, is_public=is_public)
-    return Place(
+        return Installation(configured, settings.redis_url, data=None, is_public=is_public)
+    return Installation(
         configured or running.database_url,
         settings.redis_url or running.redis_url,
         data=None if configured else DataDirectory(data).postgres,

@@ -36,8 +36,8 @@ def word_book(memos: Sequence[Listed], calendar: Calendar, anchor_seq: int) -> I
     `anchor_seq` is the seq at which the history, the messages that are sent word for word, begins.
     """
     yield heading(f"The memo book: {count(len(memos), 'memo')} of {count(len(calendar), 'message')}")
-    for place, group in groupby(memos, key=lambda memo: _word_place(memo, anchor_seq)):
-        yield part(place)
+    for use, group in groupby(memos, key=lambda memo: _word_use(memo, anchor_seq)):
+        yield part(use)
         for memo in group:
             yield f"\n{memo['number']:>4}  {_word_span(memo, calendar)} · {_word_memo_author(memo)}"
             for text in _word_highlights(memo):
@@ -112,7 +112,7 @@ def word_recap(recap: Listed) -> Iterator[str]:
     yield from _word_recap(recap["text"], 4)
 
 
-def _word_place(memo: Listed, anchor_seq: int) -> str:
+def _word_use(memo: Listed, anchor_seq: int) -> str:
     if memo["status"] != "ready":
         return "no memo"
     if memo["in_prompt"]:

@@ -29,7 +29,7 @@ Check = Callable[[Connection], Awaitable[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Installation:
     """The locations of the parts of an installation.
 
     Attributes:
@@ -46,11 +46,11 @@ class Place:
     is_public: bool
 
 
-async def examine(settings: Settings, place: Place, clock: Clock) -> list[Finding]:
+async def examine(settings: Settings, installation: Installation, clock: Clock) -> list[Finding]:
     """Run all checks, in the order in which their faults should be corrected. Changes nothing."""
     found = [Finding("settings", "ok", "The settings are valid.")]
-    found += await _examine_database(settings, place, clock)
-    found.insert(_index_of(found, "worker"), await check_redis(place.redis_url))
+    found += await _examine_database(settings, installation, clock)
+    found.insert(_index_of(found, "worker"), await check_redis(installation.redis_url))
     return found + await _examine_models(settings)
 
 
@@ -64,25 +64,25 @@ def _index_of(found: list[Finding], check: str) -> int:
     return [finding.check for finding in found].index(check)
 
 
-async def _examine_database(settings: Settings, place: Place, clock: Clock) -> list[Finding]:
+async def _examine_database(settings: Settings, installation: Installation, clock: Clock) -> list[Finding]:
     """Run the checks that need the database. If it cannot be used, return that as a fault, and the rest as skipped."""
     checks: dict[str, Check] = {
-        "locale": lambda connection: check_locale(connection, is_embedded=place.data is not None),
+        "locale": lambda connection: check_locale(connection, is_embedded=installation.data is not None),
         "permissions": check_permissions,
         "schema": check_schema,
-        "disk": lambda connection: check_disk(connection, place.data),
+        "disk": lambda connection: check_disk(connection, installation.data),
         "clock": lambda connection: check_clocks(connection, clock),
-        "keys": lambda connection: check_keys(connection, settings, is_public=place.is_public),
+        "keys": lambda connection: check_keys(connection, settings, is_public=installation.is_public),
         "worker": lambda connection: check_workers(
             connection, now=clock(), limits=settings.holding_limits, late_s=settings.work_late_s
         ),
         "embeddings": lambda connection: check_embeddings(connection, _patient(settings)),
     }
     skipped = [Finding(name, "skipped", "Not checked, because the database cannot be used.") for name in checks]
-    if place.database_url is None:
+    if installation.database_url is None:
         advice = "Set it, or start memobook up, which has a database of its own."
         return [Finding("database", "fault", "MEMOBOOK_DATABASE_URL is not set.", advice), *skipped]
-    database = Database(place.database_url, pool_size=2, statement_s=STATEMENT_S)
+    database = Database(installation.database_url, pool_size=2, statement_s=STATEMENT_S)
     try:
         async with database.raw() as connection:
             found = [await check_server(connection)]

@@ -91,7 +91,7 @@ async def read_body(request: Request, model: type[Model]) -> Model:
     try:
         return model.model_validate_json(await request.body())
     except ValidationError as error:
-        raise placed(("body",), error) from None
+        raise locate_below(("body",), error) from None
 
 
 def read_query(request: Request, model: type[Model]) -> Model:
@@ -100,7 +100,7 @@ def read_query(request: Request, model: type[Model]) -> Model:
         query: bytes = request.scope["query_string"]
         return model.model_validate(dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)))
     except ValidationError as error:
-        raise placed(("query",), error) from None
+        raise locate_below(("query",), error) from None
 
 
 def read_path(request: Request, name: str, pattern: str) -> str:
@@ -111,11 +111,11 @@ def read_path(request: Request, name: str, pattern: str) -> str:
     return value
 
 
-def placed(place: tuple[str, ...], error: ValidationError) -> RequestValidationError:
-    """Return `error` as a RequestValidationError with its locations below `place`, such as `("body",)`."""
+def locate_below(location: tuple[str, ...], error: ValidationError) -> RequestValidationError:
+    """Return `error` as a RequestValidationError with its locations below `location`, such as `("body",)`."""
     if error.error_count() > MAX_EXPLAINED_ERRORS:
-        return _error_at(place, TOO_MANY_ERRORS)
-    return RequestValidationError([{**found, "loc": (*place, *found["loc"])} for found in error.errors()])
+        return _error_at(location, TOO_MANY_ERRORS)
+    return RequestValidationError([{**found, "loc": (*location, *found["loc"])} for found in error.errors()])
 
 
 def _error_at(loc: tuple[str, ...], message: str) -> RequestValidationError:

@@ -30,10 +30,10 @@ def release_tables(shared_object: str) -> None:
         return
     libc = ctypes.CDLL(None)
     for line in maps.read_text(encoding="utf-8", errors="replace").splitlines():
-        place, mode, *_, path = line.split(maxsplit=5)
+        addresses, mode, *_, path = line.split(maxsplit=5)
         if path != shared_object or mode != "r--p":
             continue
-        first, last = (int(address, 16) for address in place.split("-"))
+        first, last = (int(address, 16) for address in addresses.split("-"))
         if last - first >= _WORTH_BYTES:
             libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), _MADV_DONTNEED)
 

@@ -97,9 +97,9 @@ async def list_documents(
             SELECT d.* FROM chats c CROSS JOIN (
                 SELECT $3::text AS character, coalesce($4::timestamptz, now()) AS now, NULL::int AS before_seq,
                     'archives' AS fading {COMPUTED_ONCE}
-            ) AS q CROSS JOIN LATERAL ({documents}) AS d (place, {COLUMNS})
+            ) AS q CROSS JOIN LATERAL ({documents}) AS d (layer_index, {COLUMNS})
             WHERE c.chat_key = $1 AND c.line_id = $2) AS found
-        ORDER BY place, first_seq, last_seq, source""",  # noqa: S608 - of constants
+        ORDER BY layer_index, first_seq, last_seq, source""",  # noqa: S608 - of constants
         *line,
         character,
         now,
@@ -121,9 +121,9 @@ def write_documents(layers: Sequence[Layer], condition: Callable[[str], str] | N
 
     """
     return " UNION ALL ".join(
-        f"SELECT {place} AS place, d.* FROM ({layer.documents}) AS d ({COLUMNS})"  # noqa: S608 - of constants
+        f"SELECT {index} AS layer_index, d.* FROM ({layer.documents}) AS d ({COLUMNS})"  # noqa: S608 - of constants
         f"{f' WHERE {condition(_write_kinds(layer))}' if condition else ''}"
-        for place, layer in enumerate(layers)
+        for index, layer in enumerate(layers)
         if layer.documents is not None
     )
 

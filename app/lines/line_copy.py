@@ -69,8 +69,8 @@ def write_copy(table: CoreTable, values: Iterable[str] = (), *, shortened: bool)
     copied = {column.name: str(column.info.get("copied_as", f'"{column.name}"')) for column in table.c}
     key = _key_of(table)
     copied |= {key[0]: "$3::uuid", "line_id": "$4::uuid"}
-    for place, name in enumerate(values, start=6 if shortened else 5):
-        copied[name] = f"${place}::{_type_of(table.c[name])}"
+    for number, name in enumerate(values, start=6 if shortened else 5):
+        copied[name] = f"${number}::{_type_of(table.c[name])}"
     names = ", ".join(f'"{name}"' for name in copied)
     until = f" AND ({table.info['begins']}) <= $5" if shortened else ""
     # Ordered by the key, so that the copy is stored in the order in which it is read and the source is read by its key.

@@ -32,7 +32,7 @@ def find_program(package: str, pattern: str, *, instead: str) -> Path:
     Raises LocalError if the package is not installed or no file matches.
     """
     spec = find_spec(package)
-    for place in (spec and spec.submodule_search_locations) or ():
-        for program in Path(place).resolve().glob(pattern):
+    for folder in (spec and spec.submodule_search_locations) or ():
+        for program in Path(folder).resolve().glob(pattern):
             return program
     raise LocalError(f"{package} is not installed: pip install 'memobook[embedded]', or set {instead}")

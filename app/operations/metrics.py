@@ -99,12 +99,12 @@ def _model_metrics(usage: Sequence[asyncpg.Record]) -> list[Metric]:
         labels=labels,
     )
     for row in usage:
-        place = [row["tenant"], row["layer"]]
-        calls.add_metric(place, row["calls"])
-        failures.add_metric(place, row["failures"])
-        tokens.add_metric([*place, "prompt"], row["prompt_tokens"])
-        tokens.add_metric([*place, "completion"], row["completion_tokens"])
-        wait.add_metric(place, row["wait_ms"] / 1_000)
+        label_values = [row["tenant"], row["layer"]]
+        calls.add_metric(label_values, row["calls"])
+        failures.add_metric(label_values, row["failures"])
+        tokens.add_metric([*label_values, "prompt"], row["prompt_tokens"])
+        tokens.add_metric([*label_values, "completion"], row["completion_tokens"])
+        wait.add_metric(label_values, row["wait_ms"] / 1_000)
     return [calls, failures, tokens, wait]
 
 
@@ -143,6 +143,6 @@ def _work_metric(work: Sequence[asyncpg.Record], layers: Sequence[str], held: se
         "Background work of all tenants; held work is due, but its tenant has reached its monthly token limit.",
         labels=["status", "layer"],
     )
-    for place, count in sorted(rows.items()):
-        gauge.add_metric(place, count)
+    for label_values, count in sorted(rows.items()):
+        gauge.add_metric(label_values, count)
     return gauge

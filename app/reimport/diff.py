@@ -112,7 +112,7 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
             matches, diverges_at = without_end, None
     removed = _find_removed(existing, matches)
     if diverges_at is not None and (removed or None in matches):  # otherwise messages have only moved
-        if in_place := _match_by_place(existing, wanted, given, matches):
+        if in_place := _match_by_position(existing, wanted, given, matches):
             return Alignment(tuple(in_place), (), None)  # each message has its place, so none is left to revive
         in_order = _match_in_order(existing, wanted, equal)
         if in_order and in_order.count(None) <= matches.count(None) and keeps_more(in_order, diverges_at):
@@ -238,10 +238,10 @@ def _find_gaps(existing: Iterable[Existing], matched: set[int]) -> dict[tuple[fl
     return gaps
 
 
-def _match_by_place(
+def _match_by_position(
     existing: Iterable[Existing], wanted: Sequence[Wanted], given: set[str], matches: Sequence[int | None]
 ) -> list[int] | None:
-    """Return the seq of the message at the place of each wanted message, or None if `matches` are more likely.
+    """Return the seq of the message at the position of each wanted message, or None if `matches` are more likely.
 
     This is for two messages that were both edited, and one of them now has the former text of the other: this text then
     seems to have moved. Both lists must have the same roles in the same order, and each message without an id whose

@@ -129,9 +129,9 @@ async def _append(db_session: DbSession, head: Head, messages: Sequence[NewMessa
     if not messages:
         return []
     seqs = {row["message_id"]: row["seq"] for row in await insert_messages(db_session, head, messages)}
-    placed = [message._replace(seq=seqs[message.message_id]) for message in messages]
-    await insert_given_swipes(db_session, head, placed)
-    return placed
+    appended = [message._replace(seq=seqs[message.message_id]) for message in messages]
+    await insert_given_swipes(db_session, head, appended)
+    return appended
 
 
 async def _change_swipes(db_session: DbSession, head: Head, changes: Sequence[tuple[int, SwipeChoice]]) -> None:
@@ -147,10 +147,10 @@ async def _move(
 
     A moved message is appended with its former text and then rewritten, so that the former text becomes a revision.
     """
-    placed = await _append(db_session, head, [match.former or match.wanted for match in matches])
-    moved = [(match.row["seq"], place.seq) for match, place in zip(matches, placed, strict=True) if match.row]
+    appended = await _append(db_session, head, [match.former or match.wanted for match in matches])
+    moved = [(match.row["seq"], message.seq) for match, message in zip(matches, appended, strict=True) if match.row]
     await reimport_queries.bring_along(db_session, head, from_line_id, moved)
-    fresh = [match.wanted._replace(seq=place.seq) for match, place in zip(matches, placed, strict=True)]
+    fresh = [match.wanted._replace(seq=message.seq) for match, message in zip(matches, appended, strict=True)]
     swipes = [(message.seq, match.swipe) for message, match in zip(fresh, matches, strict=True) if match.swipe]
     await _change_swipes(db_session, head, swipes)
     differing = [message for message, match in zip(fresh, matches, strict=True) if match.differs]

@@ -26,7 +26,7 @@ def choose_swipe(
     texts = set(known.values())
     if content in texts:
         preferred = [*([given_index] if given else []), selected, *sorted(known)]
-        index = next(place for place in preferred if known.get(place) == content)
+        index = next(at for at in preferred if known.get(at) == content)
         is_edited = False
     else:
         edited = given_index if given else selected
@@ -35,5 +35,5 @@ def choose_swipe(
     fresh = [text for text in dict.fromkeys(given) if text not in texts and not (is_edited and text == content)]
     added = list(enumerate(fresh, start=max(known) + 1))
     if content not in texts and not is_edited:
-        index = next(place for place, text in added if text == content)
+        index = next(at for at, text in added if text == content)
     return SwipeChoice(index, added)

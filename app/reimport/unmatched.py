@@ -16,17 +16,17 @@ class Unmatched:
 
     def take_after(self, seq: int) -> int | None:
         """Match the first message after `seq`, or else the earliest one, and return its seq; None if none is left."""
-        place = self._find_free(bisect_right(self._seqs, seq))
-        if place == len(self._seqs):
-            place = self._find_free(0)
-        if place == len(self._seqs):
+        index = self._find_free(bisect_right(self._seqs, seq))
+        if index == len(self._seqs):
+            index = self._find_free(0)
+        if index == len(self._seqs):
             return None
-        self._free[place] = place + 1
-        return self._seqs[place]
+        self._free[index] = index + 1
+        return self._seqs[index]
 
-    def _find_free(self, place: int) -> int:
+    def _find_free(self, index: int) -> int:
         free = self._free
-        while free[place] != place:
-            free[place] = free[free[place]]
-            place = free[place]
-        return place
+        while free[index] != index:
+            free[index] = free[free[index]]
+            index = free[index]
+        return index

@@ -29,7 +29,7 @@ from app.scenes.open_scene import OpenScene, decide_change
 from app.scenes.schedule import DEBOUNCE_S, NAME, hides, schedule_hide
 from app.scenes.settings import SceneSettings
 
-_Placed = tuple[int, Scene]
+_Moving = tuple[int, Scene]
 """(last_seq, scene): a scene of another line, and the seq on which it ends on this line."""
 
 
@@ -65,8 +65,8 @@ async def _follow_changed(db_session: DbSession, event: MessagesChanged, scenes:
     head = event.head
     changed = [one.row.of for one in await rehash(db_session, head, scenes) if one.has_changed]
     if changed:
-        places = {"from_seq": changed[0].first_seq, "until_seq": changed[-1].last_seq}
-        await follow(db_session, head, changed, **places, now=event.now, settle_s=event.settle_s)
+        span = {"from_seq": changed[0].first_seq, "until_seq": changed[-1].last_seq}
+        await follow(db_session, head, changed, **span, now=event.now, settle_s=event.settle_s)
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
@@ -118,7 +118,7 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     if NAME not in head.cursors:
         return
     there = await change_queries.list_moving(db_session, head, event.from_line_id, event.kept_seq)
-    moving = _place(event, there)
+    moving = _find_ends(event, there)
     if moving:
         await _forget_clipped(db_session, event, moving)
         for last_seq, scene in moving:
@@ -142,7 +142,7 @@ async def _move_breaks(
     """
     head = event.head
     left = [scene for scene in scenes if scene.last_seq not in gone]
-    places = {"from_seq": scenes[0].first_seq, "until_seq": scenes[-1].last_seq}
+    span = {"from_seq": scenes[0].first_seq, "until_seq": scenes[-1].last_seq}
     for scene in scenes:
         if scene in left:
             continue
@@ -156,7 +156,7 @@ async def _move_breaks(
             scene.last_seq = last_seq
             left.append(scene)
     left.sort(key=lambda scene: scene.last_seq)
-    await follow(db_session, head, left, **places, now=event.now, settle_s=event.settle_s)
+    await follow(db_session, head, left, **span, now=event.now, settle_s=event.settle_s)
 
 
 async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]) -> None:
@@ -198,7 +198,7 @@ async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: dateti
     await change_queries.renumber_after(db_session, head, scene.last_seq, -1)
 
 
-def _place(move: MessagesMoved, scenes: Sequence[Scene]) -> list[_Placed]:
+def _find_ends(move: MessagesMoved, scenes: Sequence[Scene]) -> list[_Moving]:
     """Return where the `scenes` of the other line end on this one, in the order of these ends.
 
     A scene whose last message did not move is left out. A `truncated` scene has lost its last message, so it ends on
@@ -206,10 +206,10 @@ def _place(move: MessagesMoved, scenes: Sequence[Scene]) -> list[_Placed]:
     """
     seqs = dict(move.seqs)
     ends = ((max(move.seq_here(one.last_seq), 1) if one.truncated else seqs.get(one.last_seq), one) for one in scenes)
-    return sorted(((last_seq, one) for last_seq, one in ends if last_seq), key=lambda placed: placed[0])
+    return sorted(((last_seq, one) for last_seq, one in ends if last_seq), key=lambda one: one[0])
 
 
-async def _forget_clipped(db_session: DbSession, move: MessagesMoved, moving: Sequence[_Placed]) -> None:
+async def _forget_clipped(db_session: DbSession, move: MessagesMoved, moving: Sequence[_Moving]) -> None:
     """Delete this line's `truncated` rows of the scenes that are now re-created from the other line.
 
     This line began as a truncated copy of the other one, and the truncation left these rows.
@@ -220,7 +220,7 @@ async def _forget_clipped(db_session: DbSession, move: MessagesMoved, moving: Se
             await db_session.delete(left)
 
 
-async def _close_moved(db_session: DbSession, move: MessagesMoved, moving: Sequence[_Placed]) -> None:
+async def _close_moved(db_session: DbSession, move: MessagesMoved, moving: Sequence[_Moving]) -> None:
     """Close the scenes of another line on this one, after its closed scenes, with what people wrote about them."""
     if not moving:
         return

@@ -145,10 +145,10 @@ async def rehash_steps(db_session: DbSession, head: Head, first_seq: int, last_s
     steps = await narratives.list_steps(db_session, head.line, RECAP.layer, first_seq, last_seq)
     if not steps:
         return
-    places = [(step.first_unit, step.last_unit) for step in steps]
-    first_unit, last_unit = min(first for first, _ in places), max(last for _, last in places)
+    spans = [(step.first_unit, step.last_unit) for step in steps]
+    first_unit, last_unit = min(first for first, _ in spans), max(last for _, last in spans)
     scenes = await queries.list_closed_between(db_session, head, first_unit, last_unit)
-    hashes = hash_steps(scenes, places)
+    hashes = hash_steps(scenes, spans)
     rows = [
         (step.subject, step.version, current_hash)
         for step, current_hash in zip(steps, hashes, strict=True)

@@ -41,9 +41,9 @@ async def list_versions(
 ) -> list[ListedVersion]:
     """Return a page of versions, newest first. Raises ChatNotFound, LineNotFound."""
     chat = await get_line(db_session, ref, line)
-    place = (ref.key, chat.line_id)
+    line_key = (ref.key, chat.line_id)
     return await narratives.list_versions(
-        db_session, place, RECAP, shown=shown_version(chat), before=before, limit=limit
+        db_session, line_key, RECAP, shown=shown_version(chat), before=before, limit=limit
     )
 
 

@@ -111,7 +111,7 @@ class ScheduledOut(BaseModel):
 
 def scene_out(listed: Listed) -> dict[str, Any]:
     """Return a scene with the fields of SceneOut."""
-    place = {
+    common = {
         "number": listed.number,
         "first_seq": listed.first_seq,
         "messages": listed.messages,
@@ -121,11 +121,11 @@ def scene_out(listed: Listed) -> dict[str, Any]:
     scene, work = listed.scene, listed.work
     if scene is None:
         known = {"open": True, "stale": False, "in_prompt": False, "edited": False, "attempts": 0, "refusals": []}
-        return dict.fromkeys(SceneOut.model_fields) | place | known
+        return dict.fromkeys(SceneOut.model_fields) | common | known
     failed = scene.status == "pending" and work is not None and work.failed_at is not None
     return (
         dict.fromkeys(SceneOut.model_fields)
-        | place
+        | common
         | {
             "id": scene.scene_id,
             "title": scene.title,

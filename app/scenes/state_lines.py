@@ -30,13 +30,13 @@ def join_states(states: Sequence[Sequence[str]]) -> list[str]:
     name groups, because a label below "Mira:" is not the same as one below "Kai:". But headings that differ at most in
     numbers are left out if each state has one, or if they are long (`_names_no_group`).
     """
-    placed = [[(depth_of(line), line) for line in state] for state in states]
-    headings = {_name_heading(lines) for lines in placed}
+    with_depths = [[(depth_of(line), line) for line in state] for state in states]
+    headings = {_name_heading(lines) for lines in with_depths}
     if len(headings) == 1:
-        return newest_values([line for lines in placed for line in _name_groups(lines)])
+        return newest_values([line for lines in with_depths for line in _name_groups(lines)])
     if _names_no_group(headings):
-        placed = [_without_heading(lines) for lines in placed]
-    return newest_values([line for lines in placed for line in _name_groups(lines, keeps_heading=False)])
+        with_depths = [_without_heading(lines) for lines in with_depths]
+    return newest_values([line for lines in with_depths for line in _name_groups(lines, keeps_heading=False)])
 
 
 def newest_values(lines: Sequence[str]) -> list[str]:

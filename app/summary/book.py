@@ -42,13 +42,13 @@ async def get_summary(db_session: DbSession, ref: ChatRef, *, line: UUID | None 
     While the summary is off, the latest version by a person is preferred, because contexts contain no other.
     """
     chat = await get_line(db_session, ref, line)
-    place = (ref.key, chat.line_id)
+    line_key = (ref.key, chat.line_id)
     enabled = SummarySettings.of(effective(chat.settings)).enabled
-    chain = await narratives.read_chain(db_session, place, SUMMARY, from_unit=MAX_SEQ if enabled else 1)
+    chain = await narratives.read_chain(db_session, line_key, SUMMARY, from_unit=MAX_SEQ if enabled else 1)
     link = chain.latest_valid(by_person=not enabled) or chain.latest_valid()
     if link is None:
         return None
-    version = await narratives.read_version(db_session, place, SUMMARY, link.version)
+    version = await narratives.read_version(db_session, line_key, SUMMARY, link.version)
     return ListedVersion(version, chain.is_stale(link.version), link.version == _shown(chat))
 
 
@@ -57,8 +57,8 @@ async def list_versions(
 ) -> list[ListedVersion]:
     """Return a page of versions, newest first. Raises ChatNotFound, LineNotFound."""
     chat = await get_line(db_session, ref, line)
-    place = (ref.key, chat.line_id)
-    return await narratives.list_versions(db_session, place, SUMMARY, shown=_shown(chat), before=before, limit=limit)
+    line_key = (ref.key, chat.line_id)
+    return await narratives.list_versions(db_session, line_key, SUMMARY, shown=_shown(chat), before=before, limit=limit)
 
 
 async def get_version(db_session: DbSession, ref: ChatRef, version: int, *, line: UUID | None) -> ListedVersion:

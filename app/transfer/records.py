@@ -178,8 +178,8 @@ def check_fields(number: int, validate: Callable[[], Model]) -> Model:
         return validate()
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in error_location(first))
-        raise TranscriptError(number, f"{place}: {word_error(first)}" if place else word_error(first)) from None
+        location = ".".join(str(part) for part in error_location(first))
+        raise TranscriptError(number, f"{location}: {word_error(first)}" if location else word_error(first)) from None
 
 
 def read_others(value: object, name: str) -> Source | None:

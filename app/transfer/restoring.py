@@ -52,9 +52,9 @@ async def read_lines(database: Database, ref: ChatRef, file: BinaryIO, now: date
         if outline.source:
             await add_sources(db_session, head, [SourceRow(0, 0, _dump(outline.source))])
         batches = _form_batches(file, form)
-        place = _Place()
+        position = _Position()
         while batch := await asyncio.to_thread(next, batches, None):
-            await _append(db_session, head, batch, place, now)
+            await _append(db_session, head, batch, position, now)
 
 
 async def _create(db_session: DbSession, ref: ChatRef, outline: _Outline, now: datetime) -> Head:
@@ -77,14 +77,14 @@ async def _create(db_session: DbSession, ref: ChatRef, outline: _Outline, now: d
 
 
 @dataclass
-class _Place:
+class _Position:
     """Where the next line of the file belongs: after the message at `seq` and the `kept` lines that follow it."""
 
     seq: int = 0
     kept: int = 0
 
 
-async def _append(db_session: DbSession, head: Head, batch: list[Entry], place: _Place, now: datetime) -> None:
+async def _append(db_session: DbSession, head: Head, batch: list[Entry], position: _Position, now: datetime) -> None:
     """Append the messages of a batch, and store the sources of all of its lines."""
     found = [(entry, entry.message) for entry in batch if entry.message is not None]
     made = await make_messages([message for _, message in found], now)
@@ -100,12 +100,12 @@ async def _append(db_session: DbSession, head: Head, batch: list[Entry], place: 
     rows = []
     for entry in batch:
         if entry.message is None:
-            place.kept += 1
-            rows.append(SourceRow(place.seq, place.kept, _dump(entry.source)))
+            position.kept += 1
+            rows.append(SourceRow(position.seq, position.kept, _dump(entry.source)))
             continue
-        place.seq, place.kept = next(seqs), 0
+        position.seq, position.kept = next(seqs), 0
         if entry.source:
-            rows.append(SourceRow(place.seq, 0, _dump(entry.source)))
+            rows.append(SourceRow(position.seq, 0, _dump(entry.source)))
     await add_sources(db_session, head, rows)
 
 

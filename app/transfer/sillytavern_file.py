@@ -197,11 +197,11 @@ def _write_swipes(record: Record, shape: Any) -> Json:
             return {"swipes": record.swipes, "swipe_id": record.selected_swipe}
         return {}
     stored = sum(bool(one) for one in shape)
-    places = [*shape, *[1] * (len(record.swipes) - stored)]
+    slots = [*shape, *[1] * (len(record.swipes) - stored)]
     texts = iter(enumerate(record.swipes))
     swipes: list[Any] = []
     selected = 0
-    for one in places:
+    for one in slots:
         if not one:
             swipes.append(one)
         elif (found := next(texts, None)) is not None:

@@ -81,18 +81,18 @@ def build_transcript(chat: dict[str, Any], lines: Iterable[Line]) -> Transcript:
     Raises TranscriptError for the first line that append would reject, or whose id is used already.
     """
     messages: list[dict[str, Any]] = []
-    places: dict[str, int] = {}
+    line_numbers: dict[str, int] = {}
     skipped = 0
     for line in lines:
         message = _check(line)
         if not (message.content.strip() or message.tool_calls):
             skipped += 1
             continue
-        if message.id in places:
+        if message.id in line_numbers:
             raise TranscriptError(
-                line.number, f"id: {message.id!r} is also on line {places[message.id]}; must be unique"
+                line.number, f"id: {message.id!r} is also on line {line_numbers[message.id]}; must be unique"
             )
-        places[message.id] = line.number
+        line_numbers[message.id] = line.number
         messages.append(message.to_append())
     return Transcript(_with_speakers(chat, messages), messages, skipped)
 
@@ -153,8 +153,8 @@ def _check(line: Line) -> _Message:
         return _Message.model_validate(line.fields)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise TranscriptError(line.number, f"{place}: {word_error(first)}") from None
+        location = ".".join(str(part) for part in first["loc"])
+        raise TranscriptError(line.number, f"{location}: {word_error(first)}") from None
 
 
 def _with_speakers(chat: dict[str, Any], messages: list[dict[str, Any]]) -> dict[str, Any]:

@@ -59,8 +59,8 @@ def order_slowly(lines: Sequence[str], patterns: Sequence[str]) -> list[int]:
     line_of = [at for at, line in enumerate(lines) for _ in f"{line}\n"]
     needed = set()
     for pattern in patterns:
-        places = [at for at in range(len(text)) if text[at : at + len(pattern)] == pattern]
-        needed |= {line_of[at] for last in places[-1:] for at in range(last, last + len(pattern) + 1)}
+        starts = [at for at in range(len(text)) if text[at : at + len(pattern)] == pattern]
+        needed |= {line_of[at] for last in starts[-1:] for at in range(last, last + len(pattern) + 1)}
     return [at for at in range(len(lines)) if at not in needed] + sorted(needed)
 
 

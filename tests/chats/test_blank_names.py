@@ -16,15 +16,15 @@ BLANK = [" ", "\t", "\u3000 \n"]
 
 @pytest.mark.parametrize("name", BLANK)
 @pytest.mark.parametrize(
-    ("given", "place"),
+    ("given", "location"),
     [
         (lambda name: {"characters": [{"name": name}]}, ["body", "characters", 0, "name"]),
         (lambda name: {"user_name": name}, ["body", "user_name"]),
     ],
 )
-async def test_a_blank_name_is_refused(api: httpx.AsyncClient, name: str, given: Any, place: list[Any]) -> None:
+async def test_a_blank_name_is_refused(api: httpx.AsyncClient, name: str, given: Any, location: list[Any]) -> None:
     refused = await put(api, status=422, **given(name))
-    assert refused["errors"] == [{"loc": place, "msg": "must not be only white space"}]
+    assert refused["errors"] == [{"loc": location, "msg": "must not be only white space"}]
 
 
 async def test_a_character_gets_no_blank_name(api: httpx.AsyncClient) -> None:

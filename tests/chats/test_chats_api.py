@@ -90,7 +90,7 @@ async def test_metadata_merges_and_null_removes_a_key(api: httpx.AsyncClient) ->
 
 
 @pytest.mark.parametrize(
-    ("body", "place"),
+    ("body", "location"),
     [
         ({"nope": 1}, ["nope"]),
         ({"settings": {"nope": 1}}, ["settings", "nope"]),
@@ -111,10 +111,10 @@ async def test_metadata_merges_and_null_removes_a_key(api: httpx.AsyncClient) ->
     ],
 )
 async def test_an_invalid_put_names_the_field_and_creates_no_chat(
-    api: httpx.AsyncClient, body: dict[str, Any], place: list[str | int]
+    api: httpx.AsyncClient, body: dict[str, Any], location: list[str | int]
 ) -> None:
     problem = await put(api, status=422, **body)
-    assert problem["errors"][0]["loc"] == ["body", *place]
+    assert problem["errors"][0]["loc"] == ["body", *location]
     await get(api, "", 404)
 
 

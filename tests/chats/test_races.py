@@ -22,11 +22,11 @@ async def test_overlapping_retries_store_each_message_once(
         parts = [talk(first + n, first + n + 4) for n in range(PROCESSES)]
         answers = await gathered(_post(client, part) for client, part in zip(clients, parts, strict=True))
         assert sum(answer.json()["created"] for answer in answers) == 10
-    placed = await _ids(clients[0])
-    assert [seq for seq, _ in placed] == list(range(1, 31))
-    assert sorted(name for _, name in placed) == sorted(f"m{n}" for n in range(1, 31))
+    stored = await _ids(clients[0])
+    assert [seq for seq, _ in stored] == list(range(1, 31))
+    assert sorted(name for _, name in stored) == sorted(f"m{n}" for n in range(1, 31))
     for answer in answers:
-        assert {(one["seq"], one["id"]) for one in answer.json()["messages"]} <= set(placed)
+        assert {(one["seq"], one["id"]) for one in answer.json()["messages"]} <= set(stored)
 
 
 async def test_the_messages_of_a_racing_append_stay_together(clients: list[httpx.AsyncClient]) -> None:

@@ -70,11 +70,11 @@ class Processes:
 
 
 @asynccontextmanager
-async def two_processes(place: Path, database_url: str, redis_url: str) -> AsyncIterator[Processes]:
+async def two_processes(folder: Path, database_url: str, redis_url: str) -> AsyncIterator[Processes]:
     port = free_port("127.0.0.1", 0)
     parent = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", "api", "--workers", "2", "--port", str(port)),
-        cwd=place,
+        cwd=folder,
         env={
             **ALLOCATOR,
             "PATH": "/usr/bin:/bin",

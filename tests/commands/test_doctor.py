@@ -18,11 +18,11 @@ from tests.conftest import PROJECT, sqlalchemy_url
 from tests.slowness import ALLOCATOR, SLOWNESS
 
 
-async def doctor(place: Path, *options: str, **settings: str) -> tuple[int | None, str]:
+async def doctor(folder: Path, *options: str, **settings: str) -> tuple[int | None, str]:
     """The exit code of the command and what it prints; it writes nothing to stderr."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", "doctor", *options),
-        cwd=place,
+        cwd=folder,
         env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | settings,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -13,18 +13,18 @@ from tests.local.conftest import eventually
 from tests.slowness import ALLOCATOR, SLOWNESS
 
 
-async def start(place: Path, *arguments: str, **settings: str) -> asyncio.subprocess.Process:
+async def start(folder: Path, *arguments: str, **settings: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", *arguments),
-        cwd=place,
+        cwd=folder,
         env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | settings,
         stderr=asyncio.subprocess.PIPE,
     )
 
 
-async def check(place: Path, database_url: str) -> tuple[int | None, str]:
+async def check(folder: Path, database_url: str) -> tuple[int | None, str]:
     """The exit code of the check and what it says."""
-    process = await start(place, "healthcheck", "worker.id", MEMOBOOK_DATABASE_URL=database_url)
+    process = await start(folder, "healthcheck", "worker.id", MEMOBOOK_DATABASE_URL=database_url)
     async with asyncio.timeout(30 * SLOWNESS):
         _, said = await process.communicate()
     return process.returncode, said.decode()

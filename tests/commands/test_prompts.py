@@ -30,8 +30,8 @@ async def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 async def test_a_prompt_that_leaves_no_room_is_listed_with_its_size(tmp_path: Path) -> None:
     (tmp_path / "prompts").mkdir()
-    places = " ".join(f"{{{{{name}}}}}" for name in sorted(MEMO.placeholders))
-    (tmp_path / "prompts/memo.md").write_text(f"{'Rules. ' * 2_000}\n=== user ===\n{places}\n")
+    placeholders = " ".join(f"{{{{{name}}}}}" for name in sorted(MEMO.placeholders))
+    (tmp_path / "prompts/memo.md").write_text(f"{'Rules. ' * 2_000}\n=== user ===\n{placeholders}\n")
     settings = {"MEMOBOOK_PROMPTS_DIR": "prompts", "MEMOBOOK_LLM_CONTEXT_TOKENS": "4096"}
     said = await refusal(tmp_path, "worker", **settings)
     assert said.startswith("memobook: MEMOBOOK_PROMPTS_DIR: prompts/memo.md: takes 4,0")

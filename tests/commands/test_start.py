@@ -21,25 +21,25 @@ from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.slowness import ALLOCATOR, SLOWNESS
 
 
-async def refusal(place: Path, *command: str, **settings: str) -> str:
+async def refusal(folder: Path, *command: str, **settings: str) -> str:
     """What a command says to stderr before it ends with 1."""
-    code, _, said = await outcome(place, *command, **settings)
+    code, _, said = await outcome(folder, *command, **settings)
     assert code == 1, said
     return said
 
 
-async def said_by(place: Path, *command: str, **settings: str) -> str:
+async def said_by(folder: Path, *command: str, **settings: str) -> str:
     """What a command says to stdout before it ends with 0."""
-    code, said, error = await outcome(place, *command, **settings)
+    code, said, error = await outcome(folder, *command, **settings)
     assert code == 0, error
     return said
 
 
-async def outcome(place: Path, *command: str, **settings: str) -> tuple[int | None, str, str]:
+async def outcome(folder: Path, *command: str, **settings: str) -> tuple[int | None, str, str]:
     """The exit code of a command, and what it said to stdout and stderr."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", *command),
-        cwd=place,
+        cwd=folder,
         env={**ALLOCATOR, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | settings,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

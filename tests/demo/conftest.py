@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     """A directory that PostgreSQL's user can reach, as pytest's own are not."""
     with tempfile.TemporaryDirectory(prefix="demo-", dir="/tmp") as path:
         Path(path).chmod(0o711)

@@ -14,9 +14,9 @@ from tests.conftest import PROJECT
 from tests.slowness import SLOWNESS
 
 
-async def run(place: Path, *options: str) -> tuple[int | None, str, str]:
-    """Exit code, output and complaints of `memobook demo --once` on the data at `place`."""
-    return await run_command("demo", "--once", "--data", str(place / "data"), "--port", "0", *options)
+async def run(folder: Path, *options: str) -> tuple[int | None, str, str]:
+    """Exit code, output and complaints of `memobook demo --once` on the data at `folder`."""
+    return await run_command("demo", "--once", "--data", str(folder / "data"), "--port", "0", *options)
 
 
 async def run_command(*arguments: str, env: Mapping[str, str] | None = None) -> tuple[int | None, str, str]:

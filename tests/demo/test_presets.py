@@ -18,32 +18,32 @@ PAGE = (PROJECT / "docs/presets.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
-async def diary(place: Path) -> str:
-    path = write_beginning(place / "diary.jsonl", 44, diary={"lines": 12})
-    code, out, error = await run(place, "--preset", "diary", "--input", path)
+async def diary(folder: Path) -> str:
+    path = write_beginning(folder / "diary.jsonl", 44, diary={"lines": 12})
+    code, out, error = await run(folder, "--preset", "diary", "--input", path)
     assert (code, error) == (0, "")
     return out
 
 
 @pytest.fixture(scope="module")
-async def scenes(place: Path) -> str:
-    code, out, error = await run(place, "--preset", "scenes", "--input", write_beginning(place / "scenes.jsonl", 51))
+async def scenes(folder: Path) -> str:
+    code, out, error = await run(folder, "--preset", "scenes", "--input", write_beginning(folder / "scenes.jsonl", 51))
     assert (code, error) == (0, "")
     return out
 
 
 @pytest.fixture(scope="module")
-async def companion(place: Path) -> str:
-    path = write_beginning(place / "companion.jsonl", 34)
-    code, out, error = await run(place, "--preset", "companion", "--input", path)
+async def companion(folder: Path) -> str:
+    path = write_beginning(folder / "companion.jsonl", 34)
+    code, out, error = await run(folder, "--preset", "companion", "--input", path)
     assert (code, error) == (0, "")
     return out
 
 
 @pytest.fixture(scope="module", params=["agent", "decay"])
-async def learning(place: Path, request: pytest.FixtureRequest) -> str:
-    path = write_beginning(place / f"{request.param}.jsonl", 34)
-    code, out, error = await run(place, "--preset", request.param, "--input", path)
+async def learning(folder: Path, request: pytest.FixtureRequest) -> str:
+    path = write_beginning(folder / f"{request.param}.jsonl", 34)
+    code, out, error = await run(folder, "--preset", request.param, "--input", path)
     assert (code, error) == (0, "")
     return out
 
@@ -171,9 +171,9 @@ def test_quotations_on_the_page_come_from_the_conversation() -> None:
     assert [text for text in (*quoted, *spoken) if text not in story] == []
 
 
-async def test_the_companion_finds_a_flashback_by_meaning(place: Path) -> None:
-    path = write_beginning(place / "flashback.jsonl", 90, history={"keep_messages": 8, "grow_messages": 8})
-    code, out, error = await run(place, "--preset", "companion", "--input", path, "--ask", QUESTION)
+async def test_the_companion_finds_a_flashback_by_meaning(folder: Path) -> None:
+    path = write_beginning(folder / "flashback.jsonl", 90, history={"keep_messages": 8, "grow_messages": 8})
+    code, out, error = await run(folder, "--preset", "companion", "--input", path, "--ask", QUESTION)
     assert (code, error) == (0, "")
     best = out.partition(f"A flashback: what recall finds for “{QUESTION}”")[2].splitlines()[3:5]
     assert re.search(r"message m041 · meaning 0\.50, neighbours", best[0])

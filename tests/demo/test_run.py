@@ -12,9 +12,9 @@ MESSAGES = 42
 
 
 @pytest.fixture(scope="module")
-async def shown(place: Path) -> str:
+async def shown(folder: Path) -> str:
     """What the first run says."""
-    code, out, error = await run(place, "--input", write_beginning(place / "short.jsonl", MESSAGES))
+    code, out, error = await run(folder, "--input", write_beginning(folder / "short.jsonl", MESSAGES))
     assert (code, error) == (0, "")
     return out
 
@@ -67,20 +67,20 @@ def test_the_prompt_cache_saves_tokens_in_a_continuing_chat(shown: str) -> None:
     assert 10 <= int(row[1]) < 60
 
 
-async def test_a_second_run_on_the_same_data_plays_a_chat_of_its_own(place: Path, shown: str) -> None:
-    (place / "tavern.jsonl").write_text(
+async def test_a_second_run_on_the_same_data_plays_a_chat_of_its_own(folder: Path, shown: str) -> None:
+    (folder / "tavern.jsonl").write_text(
         '{"user_name": "unused", "character_name": "unused", "chat_metadata": {}}\n'
         '{"name": "Quill", "is_user": false, "mes": "You are late."}\n'
         '{"name": "Nell", "is_user": true, "is_system": true, "mes": "Never mind the hat."}\n'
         '{"name": "Nell", "is_user": true, "mes": "It is raining."}\n'
     )
-    code, out, error = await run(place, "--input", str(place / "tavern.jsonl"))
+    code, out, error = await run(folder, "--input", str(folder / "tavern.jsonl"))
     assert (code, error) == (0, "")
     assert "into the chat demo …" in shown
     assert "Playing 2 messages (1 hidden left out) into the chat demo-2 …" in out
     assert "It is raining." in out
     assert "Never mind" not in out
-    assert processes_of(place) == []
+    assert processes_of(folder) == []
 
 
 @pytest.mark.parametrize(

@@ -104,11 +104,11 @@ def test_entries_by_other_authors_name_the_author() -> None:
 def test_older_entries_precede_the_text_they_are_folded_into() -> None:
     fold = folded(text="We met in the rain.\nHe has my name.", entries=1, origin="model", model="small-1")
     text = diary(entry(in_prompt=False, content="It rained."), entry(), fold=fold)
-    places = [
+    positions = [
         text.index(found)
         for found in ("older: kept", "It rained.", "1 entry folded", "We met", "word for word", "asked for my name")
     ]
-    assert places == sorted(places)
+    assert positions == sorted(positions)
     assert "written by small-1" in text
 
 

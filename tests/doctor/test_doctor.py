@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from app.doctor.disk import judge_space
-from app.doctor.examine import Place, examine
+from app.doctor.examine import Installation, examine
 from app.doctor.finding import Finding
 from app.kit import workers
 from app.kit.clock import Clock, SteppedClock, system_clock
@@ -42,8 +42,10 @@ async def findings(
 ) -> dict[str, Finding]:
     """What the doctor says, by check."""
     chosen = Settings(database_url=database_url, redis_url=redis_url, _env_file=None, **settings)  # type: ignore[arg-type]
-    place = Place(database_url and sqlalchemy_url(database_url), redis_url, data=None, is_public=is_public)
-    return {finding.check: finding for finding in await examine(chosen, place, clock)}
+    installation = Installation(
+        database_url and sqlalchemy_url(database_url), redis_url, data=None, is_public=is_public
+    )
+    return {finding.check: finding for finding in await examine(chosen, installation, clock)}
 
 
 @pytest.fixture
@@ -157,8 +159,8 @@ async def test_a_locale_without_letters_is_a_note(servers: Urls, tmp_path: Path)
         "With the LC_CTYPE C, full text search and pg_trgm know no letters outside ASCII.",
     )
     assert "docs/deploy.md" in found.advice
-    place = Place(sqlalchemy_url(url), None, data=tmp_path, is_public=False)
-    embedded = await examine(Settings(database_url=url, _env_file=None), place, system_clock)
+    installation = Installation(sqlalchemy_url(url), None, data=tmp_path, is_public=False)
+    embedded = await examine(Settings(database_url=url, _env_file=None), installation, system_clock)
     assert next(finding.advice for finding in embedded if finding.check == "locale").startswith("Restart memobook up")
 
 
@@ -191,8 +193,8 @@ async def test_an_old_schema_says_what_to_run(
 async def test_a_clock_that_differs_is_a_fault(fresh_database_url: str, step_s: float) -> None:
     clock = SteppedClock(system_clock() + timedelta(seconds=step_s))
     settings = Settings(database_url=fresh_database_url, _env_file=None)
-    place = Place(sqlalchemy_url(fresh_database_url), None, data=None, is_public=False)
-    found = {finding.check: finding for finding in await examine(settings, place, clock)}
+    installation = Installation(sqlalchemy_url(fresh_database_url), None, data=None, is_public=False)
+    found = {finding.check: finding for finding in await examine(settings, installation, clock)}
     assert found["clock"].state == "fault"
     assert ("behind" if step_s > 0 else "ahead") in found["clock"].message
     assert "NTP" in found["clock"].advice
@@ -210,8 +212,8 @@ def test_little_space_is_a_fault() -> None:
 
 async def test_the_disk_of_an_embedded_database_is_known(fresh_database_url: str, tmp_path: Path) -> None:
     settings = Settings(database_url=fresh_database_url, _env_file=None)
-    place = Place(sqlalchemy_url(fresh_database_url), None, data=tmp_path, is_public=False)
-    found = {finding.check: finding for finding in await examine(settings, place, system_clock)}
+    installation = Installation(sqlalchemy_url(fresh_database_url), None, data=tmp_path, is_public=False)
+    found = {finding.check: finding for finding in await examine(settings, installation, system_clock)}
     assert "are free" in found["disk"].message
     elsewhere = (await findings(fresh_database_url))["disk"].message
     assert re.fullmatch(r"The database takes \d+\.\d GiB\. The free space of its server is not visible.*", elsewhere)

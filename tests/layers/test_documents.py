@@ -63,8 +63,8 @@ async def test_documents_are_the_valid_texts_of_the_lists(
     assert {one.source: one.text for one in found} == await expect(api)
     kinds = {one.source.partition(":")[0] for one in found}
     assert kinds == {"memo", "summary", "diary", "scene", "recap"}
-    places = {one.text: (one.first_seq, one.last_seq) for one in found}
-    assert (places["They met at sea."], places["I kept the key."]) == ((0, 6), (12, 12))
+    ranges = {one.text: (one.first_seq, one.last_seq) for one in found}
+    assert (ranges["They met at sea."], ranges["I kept the key."]) == ((0, 6), (12, 12))
     assert min(one.first_seq for one in found if one.source.startswith("scene:")) == 1
 
 

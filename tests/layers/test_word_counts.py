@@ -238,8 +238,8 @@ async def test_the_settings_place_the_segment(
     await put(api, settings=ON)
     await append(api, talk(1, 10))
     await drain(dispatcher, clock)
-    placed = {"words": {"position": "in_chat", "depth": 3, "role": "user", "scan": True}}
-    await put(api, status=200, settings=placed)
+    placement = {"words": {"position": "in_chat", "depth": 3, "role": "user", "scan": True}}
+    await put(api, status=200, settings=placement)
     segment = segment_of(await context(api))
     assert segment is not None
     assert (segment["depth"], segment["role"], segment["scan"]) == (3, "user", True)

@@ -43,34 +43,34 @@ def heeded_signals() -> None:
 
 
 @contextmanager
-def a_place() -> Iterator[Path]:
-    place = Path(tempfile.mkdtemp(prefix="stack-", dir="/tmp")).resolve()
-    place.chmod(0o711)
-    yield place
-    shutil.rmtree(place)
+def a_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="stack-", dir="/tmp")).resolve()
+    folder.chmod(0o711)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture
-def open_place() -> Iterator[Path]:
+def open_folder() -> Iterator[Path]:
     """A directory that every user may pass through, as pytest's own are not."""
-    with a_place() as place:
-        yield place
+    with a_folder() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")
 async def made_data() -> AsyncGenerator[Path]:
     """A data directory with a database: initdb takes longer than most tests."""
-    with a_place() as place:
-        async with servers_only(place / "data"):
+    with a_folder() as folder:
+        async with servers_only(folder / "data"):
             pass
-        yield place / "data"
+        yield folder / "data"
 
 
 @pytest.fixture
-def data(open_place: Path, made_data: Path) -> Path:
+def data(open_folder: Path, made_data: Path) -> Path:
     """A data directory of the test's own, in which nothing runs."""
-    subprocess.run(["cp", "-a", str(made_data), str(open_place)], check=True)
-    return open_place / "data"
+    subprocess.run(["cp", "-a", str(made_data), str(open_folder)], check=True)
+    return open_folder / "data"
 
 
 def servers_only(data: Path, say: Callable[[str], None] = lambda _: None) -> Stack:

@@ -38,13 +38,13 @@ def test_root_is_another_user_before_it_goes_by_its_name() -> None:
 
 
 @as_root
-def test_the_first_directory_that_a_user_may_not_enter_is_named(open_place: Path) -> None:
-    home, deep = open_place / "home", open_place / "home/project/data"
+def test_the_first_directory_that_a_user_may_not_enter_is_named(open_folder: Path) -> None:
+    home, deep = open_folder / "home", open_folder / "home/project/data"
     deep.mkdir(parents=True)
     assert obstacle(NOBODY, [deep]) is None
     home.chmod(0o700)
     (home / "project").chmod(0o700)
-    assert obstacle(NOBODY, [open_place, deep]) == f"the user nobody may not enter {home}"
+    assert obstacle(NOBODY, [open_folder, deep]) == f"the user nobody may not enter {home}"
 
 
 @with_namespaces
@@ -61,8 +61,8 @@ def test_a_namespace_does_not_reach_files_of_other_users(tmp_path: Path) -> None
 
 @as_root
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="asks for util-linux")
-def test_forbidden_namespaces_are_an_error_naming_the_directory(open_place: Path) -> None:
-    (open_place / "home").mkdir(mode=0o700)
+def test_forbidden_namespaces_are_an_error_naming_the_directory(open_folder: Path) -> None:
+    (open_folder / "home").mkdir(mode=0o700)
     script = (
         "import sys; from pathlib import Path; from app.local.account import choose_account\n"
         "try: choose_account(Path(sys.argv[1], 'postgres'), [Path(sys.argv[1])])\n"
@@ -72,7 +72,7 @@ def test_forbidden_namespaces_are_an_error_naming_the_directory(open_place: Path
     answer = subprocess.run(
         [
             *("setpriv", "--bounding-set=-setfcap", "--inh-caps=-setfcap"),
-            *(sys.executable, "-c", script, str(open_place / "home")),
+            *(sys.executable, "-c", script, str(open_folder / "home")),
         ],
         cwd=PROJECT,
         capture_output=True,
@@ -80,7 +80,7 @@ def test_forbidden_namespaces_are_an_error_naming_the_directory(open_place: Path
         check=True,
     )
     assert answer.stdout.startswith("LocalError PostgreSQL does not run as root, and the user ")
-    assert answer.stdout.endswith(f" may not enter {open_place / 'home'}\n")
+    assert answer.stdout.endswith(f" may not enter {open_folder / 'home'}\n")
 
 
 @as_root

@@ -21,7 +21,7 @@ from app.main import create_app
 from app.migrate import migrate
 from app.registry import LAYERS
 from tests.conftest import NOON, client_of
-from tests.local.conftest import a_place, connect, eventually, processes_of, servers_only
+from tests.local.conftest import a_folder, connect, eventually, processes_of, servers_only
 from tests.local.former import KNOWN, LETTERS, dump_all, former_postgres
 from tests.local.test_up import foreground
 from tests.talk import append, put, talk
@@ -75,8 +75,8 @@ class Former:
 
 @pytest.fixture(scope="module")
 async def made_former() -> AsyncGenerator[Former]:
-    with a_place() as place:
-        former = Former(place / "data")
+    with a_folder() as folder:
+        former = Former(folder / "data")
         async with former_postgres(former.data) as postgres:
             await asyncio.to_thread(migrate, postgres.url)
             former.contexts = await read_contexts(postgres.url, say_first=True)
@@ -87,10 +87,10 @@ async def made_former() -> AsyncGenerator[Former]:
 
 
 @pytest.fixture
-def former(made_former: Former, open_place: Path) -> Former:
+def former(made_former: Former, open_folder: Path) -> Former:
     """Files of the test's own."""
-    subprocess.run(["cp", "-a", str(made_former.data), str(open_place)], check=True)
-    copy = Former(open_place / "data")
+    subprocess.run(["cp", "-a", str(made_former.data), str(open_folder)], check=True)
+    copy = Former(open_folder / "data")
     copy.contexts, copy.dump = made_former.contexts, made_former.dump
     return copy
 

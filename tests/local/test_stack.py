@@ -102,8 +102,8 @@ async def test_the_log_of_postgresql_quotes_no_row(data: Path) -> None:
     assert logs.count("the secret") == 1, "the message of an invalid number quotes it; the service casts no texts"
 
 
-async def test_a_killed_initdb_starts_again_from_scratch(open_place: Path) -> None:
-    directory = DataDirectory(open_place / "data")
+async def test_a_killed_initdb_starts_again_from_scratch(open_folder: Path) -> None:
+    directory = DataDirectory(open_folder / "data")
     directory.make()
     unfinished = directory.postgres.with_name("postgres.new")
     unfinished.mkdir()
@@ -112,8 +112,8 @@ async def test_a_killed_initdb_starts_again_from_scratch(open_place: Path) -> No
         assert not unfinished.exists()
 
 
-async def test_a_path_that_is_too_long_for_a_socket_works(open_place: Path) -> None:
-    async with servers_only(open_place / ("d" * 120) / "data") as stack:
+async def test_a_path_that_is_too_long_for_a_socket_works(open_folder: Path) -> None:
+    async with servers_only(open_folder / ("d" * 120) / "data") as stack:
         assert await ping(stack.urls.redis_url)
 
 
@@ -126,8 +126,8 @@ async def test_the_whole_service_runs_and_can_be_found(data: Path) -> None:
     assert find_running(data) is None
 
 
-async def test_two_stacks_run_side_by_side(open_place: Path) -> None:
-    async with whole_stack(open_place / "one") as one, whole_stack(open_place / "two") as two:
+async def test_two_stacks_run_side_by_side(open_folder: Path) -> None:
+    async with whole_stack(open_folder / "one") as one, whole_stack(open_folder / "two") as two:
         assert one.urls != two.urls
         assert one.url != two.url
 
@@ -139,11 +139,11 @@ async def test_data_in_use_is_one_line(data: Path) -> None:
         assert find_running(data) is not None
 
 
-async def test_real_servers_take_the_place_of_the_embedded_ones(data: Path, open_place: Path) -> None:
+async def test_real_servers_take_the_place_of_the_embedded_ones(data: Path, open_folder: Path) -> None:
     async with servers_only(data) as real:
         urls = real.urls
         stack = Stack(
-            open_place / "other",
+            open_folder / "other",
             database_url=urls.database_url,
             redis_url=urls.redis_url,
             port=0,
@@ -151,7 +151,7 @@ async def test_real_servers_take_the_place_of_the_embedded_ones(data: Path, open
         )
         async with stack:
             assert stack.urls == urls
-        assert [path.name for path in (open_place / "other/logs").iterdir()] == []
+        assert [path.name for path in (open_folder / "other/logs").iterdir()] == []
 
 
 @pytest.mark.parametrize(
@@ -249,10 +249,10 @@ async def test_files_of_another_postgresql_are_one_line(data: Path) -> None:
         await servers_only(data).__aenter__()
 
 
-async def test_a_data_directory_that_is_a_file_is_one_line(open_place: Path) -> None:
-    (open_place / "data").write_text("")
-    with pytest.raises(LocalError, match=f"^cannot use the data directory {open_place / 'data'}: "):
-        await servers_only(open_place / "data").__aenter__()
+async def test_a_data_directory_that_is_a_file_is_one_line(open_folder: Path) -> None:
+    (open_folder / "data").write_text("")
+    with pytest.raises(LocalError, match=f"^cannot use the data directory {open_folder / 'data'}: "):
+        await servers_only(open_folder / "data").__aenter__()
 
 
 @as_root

@@ -88,8 +88,8 @@ async def test_a_second_ctrl_c_changes_nothing(data: Path) -> None:
     assert "database system is shut down" in (data / "logs/postgres.log").read_text()
 
 
-async def test_ctrl_c_while_it_starts_leaves_nothing_running(open_place: Path) -> None:
-    data = open_place / "data"
+async def test_ctrl_c_while_it_starts_leaves_nothing_running(open_folder: Path) -> None:
+    data = open_folder / "data"
     async with foreground(data) as process:
         await eventually((data / "postgres.new").exists)
         process.send_signal(signal.SIGINT)

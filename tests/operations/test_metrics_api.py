@@ -77,12 +77,12 @@ async def test_calls_tokens_failures_and_waits_are_counted(
     model.script(refuses(503))
     clock.step(2)
     await dispatcher.drain()
-    samples, place = await scrape(scraper), {"tenant": tenant, "layer": "memos"}
-    assert sample(samples, "memobook_model_calls_total", **place) == 3
-    assert sample(samples, "memobook_model_failures_total", **place) == 1
-    assert sample(samples, "memobook_model_tokens_total", direction="prompt", **place) == 240
-    assert sample(samples, "memobook_model_tokens_total", direction="completion", **place) == 60
-    assert sample(samples, "memobook_model_wait_seconds_total", **place) > 0
+    samples, labels = await scrape(scraper), {"tenant": tenant, "layer": "memos"}
+    assert sample(samples, "memobook_model_calls_total", **labels) == 3
+    assert sample(samples, "memobook_model_failures_total", **labels) == 1
+    assert sample(samples, "memobook_model_tokens_total", direction="prompt", **labels) == 240
+    assert sample(samples, "memobook_model_tokens_total", direction="completion", **labels) == 60
+    assert sample(samples, "memobook_model_wait_seconds_total", **labels) > 0
 
 
 async def test_counters_do_not_fall_when_a_month_begins(

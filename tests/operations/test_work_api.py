@@ -90,7 +90,7 @@ async def list_items(api: httpx.AsyncClient, **query: Any) -> list[Json]:
     return items
 
 
-def places(items: list[Json]) -> set[tuple[str | None, str | None]]:
+def owners(items: list[Json]) -> set[tuple[str | None, str | None]]:
     """The chat and the user of each item."""
     found = [(item["chat_id"], item["user_id"]) for item in items]
     assert len(found) == len(set(found))
@@ -110,7 +110,7 @@ async def fail_all(database: Database, tenant: str, clock: SteppedClock) -> None
 async def test_work_of_users_and_tenants_is_listed(api: httpx.AsyncClient, work_of_all: None) -> None:
     items = await list_items(api)
     assert {frozenset(item) for item in items} == {frozenset(FIELDS)}
-    assert places(items) == EVERYTHING
+    assert owners(items) == EVERYTHING
     pages = await walk(api, "/v1/work", limit=4)
     assert [item for page in pages for item in page] == items
     assert items == sorted(items, key=lambda item: str(item["id"]))
@@ -122,7 +122,7 @@ async def test_a_caller_sees_the_work_within_its_limits(
 ) -> None:
     everything = await list_items(api)
     async with limited_to(app, api, limit) as limited:
-        assert places(await list_items(limited)) == seen
+        assert owners(await list_items(limited)) == seen
         for item in everything:
             inside = (item["chat_id"], item["user_id"]) in seen
             answer = ok(await limited.get(f"/v1/work/{item['id']}"), 200 if inside else 404)
@@ -131,7 +131,7 @@ async def test_a_caller_sees_the_work_within_its_limits(
 
 
 async def test_a_chat_filter_does_not_match_a_user_of_that_name(api: httpx.AsyncClient, work_of_all: None) -> None:
-    assert places(await list_items(api, chat_id="mira")) == {("mira", None)}
+    assert owners(await list_items(api, chat_id="mira")) == {("mira", None)}
     assert await list_items(api, chat_id="ren") == []
     assert await list_items(api, chat_id="") == []
 
@@ -199,7 +199,7 @@ async def test_everything_failed_within_the_limits_is_retried(
         assert ok(await limited.post("/v1/work/retry"), 200) == {"retried": len(seen)}
         assert ok(await limited.post("/v1/work/retry"), 200) == {"retried": 0}
     retried = await list_items(api, status="due")
-    assert places(retried) == seen
+    assert owners(retried) == seen
     now = f"{clock():%Y-%m-%dT%H:%M:%SZ}"
     assert {(item["attempts"], item["error"], item["run_after"]) for item in retried} <= {(0, None, now)}
 

@@ -373,9 +373,9 @@ class Line(Naming):
     def append(self, fresh: Iterable[Message], *, moved: int = 0) -> None:
         """Append messages; the first `moved` of them are not said now and begin no session."""
         former = self.head
-        for place, message in enumerate(fresh):
+        for index, message in enumerate(fresh):
             message.seq = self.head + 1
-            is_said = place >= moved
+            is_said = index >= moved
             if is_said and begins_session(self.sessions, self.messages, message.role, self.settings.max_turns):
                 self.sessions.append((message.seq, "turns"))
             self.messages.append(message)

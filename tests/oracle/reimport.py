@@ -129,9 +129,11 @@ def reimport(line: Line, wanted: Sequence[Wanted]) -> tuple[Line, dict[str, int]
     fresh = [_copy_of(entry) for entry in moved]
     kept_seq = result.head
     if at is not None:
-        places = [(entry.message.seq, kept_seq + place) for place, entry in enumerate(moved, start=1) if entry.known]
-        result.sessions = move_sessions(line.sessions, kept_seq, places, kept_seq + len(fresh))
-    result.append(fresh, moved=max((place for place, entry in enumerate(moved, start=1) if not entry.added), default=0))
+        moves = [(entry.message.seq, kept_seq + number) for number, entry in enumerate(moved, start=1) if entry.known]
+        result.sessions = move_sessions(line.sessions, kept_seq, moves, kept_seq + len(fresh))
+    result.append(
+        fresh, moved=max((number for number, entry in enumerate(moved, start=1) if not entry.added), default=0)
+    )
     result.calls = waiting if at is None else move_calls(line, result, kept_seq, known)
     result.calls = resolve(result.calls, [one for one in result.messages[:kept_seq] if one.id in restored])
     for message_id, text in texts:

@@ -53,8 +53,8 @@ def move_sessions(
     for first_seq, reason in former[len(sessions) :]:
         before = [pair for pair in sorted(seqs) if pair[0] < first_seq]
         moved.append(((before[-1][1] if before else kept_seq) + 1, reason))
-    for place, one in enumerate(moved):
-        following = moved[place + 1][0] if place + 1 < len(moved) else head + 2
+    for index, one in enumerate(moved):
+        following = moved[index + 1][0] if index + 1 < len(moved) else head + 2
         if sessions[-1][0] < one[0] < following:
             sessions.append(one)
     return sessions

@@ -272,10 +272,10 @@ def _of(draw: st.DrawFn, message: Existing) -> Wanted:
 def rewritings(draw: st.DrawFn) -> tuple[list[Existing], list[Wanted]]:
     """A line, and a list made from it by leaving out, moving, editing and adding."""
     line = draw(lines())
-    places = draw(st.lists(st.integers(0, len(line) - 1), unique=True)) if line else []
+    indexes = draw(st.lists(st.integers(0, len(line) - 1), unique=True)) if line else []
     if draw(st.booleans()):
-        places.sort()
-    wanted = [_of(draw, line[place]) for place in places]
+        indexes.sort()
+    wanted = [_of(draw, line[index]) for index in indexes]
     for number in range(draw(st.integers(0, 3))):
         new = Wanted(draw(st.sampled_from([None, f"n{number}"])), *draw(_saids))
         wanted.insert(draw(st.integers(0, len(wanted))), new)
@@ -434,8 +434,8 @@ def edited_twice(draw: st.DrawFn) -> tuple[str, str]:
     """The texts of a chat, and the same with two of them replaced; most texts occur several times."""
     texts = draw(st.lists(st.sampled_from("aabcd"), min_size=2, max_size=10))
     edited = list(texts)
-    for place in draw(st.lists(st.integers(0, len(texts) - 1), min_size=1, max_size=2, unique=True)):
-        edited[place] = draw(st.sampled_from("aabcdxy"))
+    for index in draw(st.lists(st.integers(0, len(texts) - 1), min_size=1, max_size=2, unique=True)):
+        edited[index] = draw(st.sampled_from("aabcdxy"))
     return " ".join(texts), " ".join(edited)
 
 

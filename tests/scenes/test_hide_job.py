@@ -36,8 +36,8 @@ def test_only_old_scenes_covered_by_the_recap_are_hidden(
     scenes = scenes_of(lengths)
     ranges = choose_hidden(scenes, has_open=has_open, keep=keep, covered_seq=covered_seq, kept_from=kept_from)
     expected = set()
-    for place, (first, last, told) in enumerate(scenes):
-        newer = len(scenes) - 1 - place + has_open
+    for index, (first, last, told) in enumerate(scenes):
+        newer = len(scenes) - 1 - index + has_open
         if keep is not None and keep >= 0 and newer >= keep and told and last <= covered_seq and last < kept_from:
             expected |= set(range(first, last + 1))
     assert members(ranges) == expected

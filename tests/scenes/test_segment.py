@@ -33,7 +33,7 @@ def test_without_a_version_there_is_no_segment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("position", "place"),
+    ("position", "after"),
     [
         ("none", None),
         (-1, None),
@@ -45,9 +45,9 @@ def test_without_a_version_there_is_no_segment() -> None:
         (1, "in_chat"),
     ],
 )
-def test_the_position_is_set_by_name_or_by_number(position: str | int, place: str | None) -> None:
+def test_the_position_is_set_by_name_or_by_number(position: str | int, after: str | None) -> None:
     segment = recap_segment(SHOWN, position=position)
-    assert (segment.after if segment else None) == place
+    assert (segment.after if segment else None) == after
     assert (segment is None) == (position in ("none", -1))
 
 

@@ -291,18 +291,18 @@ async def test_a_checkpoint_and_its_restore_have_the_kept_text(api: httpx.AsyncC
     assert await texts(api) == (KEPT, spoke_of(7, 12))
 
 
-@pytest.mark.parametrize("place", [2, 9, 24])
+@pytest.mark.parametrize("after_seq", [2, 9, 24])
 async def test_a_reimport_onto_a_new_line_keeps_the_text(
-    api: httpx.AsyncClient, kept: None, dispatcher: Dispatcher, clock: SteppedClock, place: int
+    api: httpx.AsyncClient, kept: None, dispatcher: Dispatcher, clock: SteppedClock, after_seq: int
 ) -> None:
-    inserted = [*talk(1, place), {**talk(90, 90)[0], "id": "between"}, *talk(place + 1, 27)]
+    inserted = [*talk(1, after_seq), {**talk(90, 90)[0], "id": "between"}, *talk(after_seq + 1, 27)]
     before = (await get(api, ""))["line"]
     assert ok(await api.put("/v1/chats/c/messages", json={"messages": inserted}), 200)["line"] != before
     assert (await segment(api)).startswith(in_prompt(KEPT))
     await settle(dispatcher, clock)
     assert (await segment(api)).startswith(in_prompt(KEPT))
-    story = [*numbers(1, place), 90, *numbers(place + 1, 27)]
-    assert (await shown(api))[1:] == story[min(place, 6) : await anchor(api) - 1]
+    story = [*numbers(1, after_seq), 90, *numbers(after_seq + 1, 27)]
+    assert (await shown(api))[1:] == story[min(after_seq, 6) : await anchor(api) - 1]
 
 
 # --- regenerate ---

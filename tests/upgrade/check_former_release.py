@@ -149,10 +149,10 @@ def answer_for(request: Request) -> Reply:
 
 @pytest.fixture(scope="session")
 def former(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    place = tmp_path_factory.mktemp("former")
+    folder = tmp_path_factory.mktemp("former")
     try:
-        unpack(read_commit(), place / "source")
-        return install(place, place / "source")
+        unpack(read_commit(), folder / "source")
+        return install(folder, folder / "source")
     except FormerReleaseError as error:
         pytest.exit(str(error), returncode=1)
 
@@ -237,14 +237,14 @@ async def find_author(api: httpx.AsyncClient, chat_id: str, first_seq: int) -> s
 
 
 def test_each_program_runs_its_own_release(former: Program, tmp_path: Path) -> None:
-    places = []
+    folders = []
     for program in (former, PRESENT):
         command = [str(program.python), "-c", "import app; print(app.__file__)"]
         done = subprocess.run(
             command, cwd=tmp_path, env=dict(program.environment), check=True, capture_output=True, text=True
         )
-        places.append(Path(done.stdout.strip()).parents[1])
-    assert [str(place) for place in places] == [one.environment["PYTHONPATH"] for one in (former, PRESENT)]
+        folders.append(Path(done.stdout.strip()).parents[1])
+    assert [str(folder) for folder in folders] == [one.environment["PYTHONPATH"] for one in (former, PRESENT)]
 
 
 async def test_two_releases_serve_one_conversation(former: Program, servers: Urls, folders: list[Path]) -> None:

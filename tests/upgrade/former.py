@@ -47,31 +47,31 @@ def read_commit(path: Path = NAMED) -> str:
     return commit
 
 
-def unpack(commit: str, place: Path, repository: Path = ROOT) -> None:
-    """Write the files of a commit into the directory `place`. Raises FormerReleaseError if the commit is not here."""
+def unpack(commit: str, folder: Path, repository: Path = ROOT) -> None:
+    """Write the files of a commit into the directory `folder`. Raises FormerReleaseError if the commit is not here."""
     done = subprocess.run(["git", "archive", commit], cwd=repository, capture_output=True, check=False)
     if done.returncode:
         raise FormerReleaseError(
             f"commit {commit[:12]} of {NAMED.relative_to(ROOT)} is not in this clone: run `git fetch --unshallow`"
         )
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-        archive.extractall(place, filter="data")
+        archive.extractall(folder, filter="data")
 
 
-def install(place: Path, source: Path) -> Program:
-    """Install the release in `source` into `place`, with the packages of its own lock file. Raises FormerReleaseError.
+def install(folder: Path, source: Path) -> Program:
+    """Install the release in `source` into `folder`, with the packages of its own lock file. Raises FormerReleaseError.
 
     If its lock file is that of this repository, the packages of the present environment are used.
     """
-    wheels, target = place / "wheels", place / "packages"
+    wheels, target = folder / "wheels", folder / "packages"
     _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels), str(source))
     (wheel,) = wheels.glob("memobook-*.whl")
     _pip("install", "--no-deps", "--target", str(target), str(wheel))
     if (source / LOCK).read_bytes() == (ROOT / LOCK).read_bytes():
         python = Path(sys.executable)
     else:
-        python = place / "venv" / "bin" / "python"
-        _run([sys.executable, "-m", "venv", str(place / "venv")])
+        python = folder / "venv" / "bin" / "python"
+        _run([sys.executable, "-m", "venv", str(folder / "venv")])
         _pip("install", "--require-hashes", "-r", str(source / LOCK), python=python)
     return Program(python, {"PYTHONPATH": str(target)})
 

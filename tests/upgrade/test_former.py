@@ -10,14 +10,14 @@ import yaml
 from tests.upgrade.former import ROOT, FormerReleaseError, read_commit, unpack
 
 
-def make_repository(place: Path) -> str:
+def make_repository(folder: Path) -> str:
     """Make a repository with one commit and return the commit."""
-    (place / "app").mkdir()
-    (place / "app" / "cli.py").write_text("former")
+    (folder / "app").mkdir()
+    (folder / "app" / "cli.py").write_text("former")
     who = ("-c", "user.name=a", "-c", "user.email=a@localhost")
     for arguments in (("init", "-q"), ("add", "."), (*who, "commit", "-q", "-m", "former")):
-        subprocess.run(["git", *arguments], cwd=place, check=True)
-    return subprocess.run(["git", "rev-parse", "HEAD"], cwd=place, check=True, capture_output=True, text=True).stdout
+        subprocess.run(["git", *arguments], cwd=folder, check=True)
+    return subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 def test_the_file_names_one_commit(tmp_path: Path) -> None:
