@@ -66,6 +66,11 @@ _LIST_WRITING = """
     WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND starts_with(key, $4)
         AND (payload ->> 'last_seq')::int >= $5"""
 
+_OLDEST_FAILED = """
+    SELECT key FROM work
+    WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND starts_with(key, $4) AND failed_at IS NOT NULL
+    ORDER BY at_seq DESC, key OFFSET $5"""
+
 # An item that waits for its retry has an error. Any other item waits this long only if it was scheduled to.
 _WAITING = """
     SELECT key FROM work
@@ -191,6 +196,11 @@ async def list_writing(
     An unwritten entry has no row yet, only a work item; the work item's key begins with `prefix`.
     """
     return await db_session.raw.fetch(_LIST_WRITING, *line, layer, prefix, from_seq)
+
+
+async def list_oldest_failed(db_session: DbSession, line: Line, layer: str, prefix: str, *, newest: int) -> list[str]:
+    """Return the keys of the unwritten entries that failed for good, without the `newest` ones in story order."""
+    return [row["key"] for row in await db_session.raw.fetch(_OLDEST_FAILED, *line, layer, prefix, newest)]
 
 
 async def list_waiting(

@@ -11,10 +11,12 @@ from uuid import UUID
 
 from app.chats.characters import is_active
 from app.chats.eligibility import Filters, hash_eligible
-from app.chats.heads import read_head
-from app.diary import queries
+from app.chats.heads import lock_line, read_head
+from app.chats.revision import record_nothing
+from app.chats.scheduling import unschedule
+from app.diary import change_queries, queries
 from app.diary.generation import NAMELESS, EntryDraft, ask_for_entry
-from app.diary.handlers import ENTRY, WRITE, note_entries
+from app.diary.handlers import ENTRY, NAME, WRITE, note_entries
 from app.diary.prompts import DIARY_ENTRY
 from app.diary.settings import DiarySettings
 from app.diary.wording import Written
@@ -22,13 +24,18 @@ from app.kit.db import DbSession
 from app.kit.ids import uuid7
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
-from app.layers.ask import Inquiry
+from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.messages.reads import list_not_deleted
 from app.summarising.source import Source, read_source
 
 REREAD_ENTRIES = 5
 """The number of the character's last entries that the prompt contains."""
+
+MAX_FAILED = 32
+"""The most unwritten entries of a line that stay listed as failed, and a few more if several fail at once.
+
+A model that declines a story declines each entry, so without a limit they would become more in every turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,22 @@ async def _draft(ctx: JobContext, claimed: Claimed, period: _Period) -> EntryDra
     if ctx.model is None:
         return None
     inquiry, prompt = Inquiry.of(ctx.model, ctx.database, claimed), ctx.prompt(DIARY_ENTRY)
-    return await ask_for_entry(inquiry, prompt, period.character, period.source, period.last)
+    try:
+        return await ask_for_entry(inquiry, prompt, period.character, period.source, period.last)
+    except NoUsableAnswer:
+        await _drop_oldest_failed(ctx, claimed)
+        raise
+
+
+async def _drop_oldest_failed(ctx: JobContext, claimed: Claimed) -> None:
+    """Make room for one more unwritten entry that has failed for good."""
+    async with ctx.database.unit_of_work() as db_session:
+        head = await lock_line(db_session, *claimed.owner.line)
+        if head is None:
+            return
+        record_nothing(db_session, head.line)
+        keys = await change_queries.list_oldest_failed(db_session, head.line, NAME, WRITE, newest=MAX_FAILED - 1)
+        await unschedule(db_session, head, NAME, keys)
 
 
 async def _is_period_unchanged(db_session: DbSession, made: Made[_Period, EntryDraft]) -> bool:

@@ -35,6 +35,7 @@ def names(shown: Json) -> list[str]:
 
 
 def row(shown: Json, name: str) -> Json:
+    found: Json
     (found,) = [one for one in shown["segments"] if one["name"] == name]
     return found
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from app.diary.bound import REPLY_WAIT_S
+from app.diary.entry_job import MAX_FAILED
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
@@ -613,6 +614,25 @@ async def test_without_a_usable_answer_no_entry_is_written(
     await settle(dispatcher, clock)
     assert await contents(api) == [WRITTEN]
     assert (await get(api, ""))["work"] == {"due": 0, "failed": 0}
+
+
+async def test_only_the_newest_failed_entries_are_kept(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=1)
+    model.otherwise = DECLINES
+    written = MAX_FAILED + 3
+    for turn in range(1, written + 1):
+        await turns(api, turn, turn)
+        await settle(dispatcher, clock)
+    items = ok(await api.get("/v1/work", params={"chat_id": "c", "limit": 100}), 200)["items"]
+    assert [item["status"] for item in items] == ["failed"] * MAX_FAILED
+    ok(await api.post("/v1/work/retry", json={"chat_id": "c"}), 200)
+    model.otherwise = WRITTEN
+    await settle(dispatcher, clock)
+    assert sorted(one["first_seq"] for one in await entries(api)) == [
+        2 * n - 1 for n in range(written - MAX_FAILED + 1, written + 1)
+    ]
 
 
 async def test_a_stale_entry_stays_out_if_no_answer_is_usable(
