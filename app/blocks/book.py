@@ -175,7 +175,7 @@ async def _delete(db_session: DbSession, scope: ScopeKey, label: str, *, now: da
 
 
 def _is_written(log: Sequence[Applied], text: str) -> bool:
-    """Return whether the log begins with a whole text of a person and ends with an operation of a person and `text`."""
+    """Return whether a person's whole text begins the log, a person's operation ends it, and the result is `text`."""
     first, last = log[0].step, log[-1].step
     return first.operation == "replace" and first.origin == last.origin == "person" and log[-1].text == text
 

@@ -1,6 +1,7 @@
 """The lines of the block `facts` that are made from memories: the most important ones, one line each. Pure.
 
-The block begins with them, or they follow the whole text that a tool wrote. A whole text of a person has none.
+The block begins with them, or they follow the whole text that a tool or the service wrote. A whole text of a person
+has none.
 """
 
 from collections.abc import Sequence

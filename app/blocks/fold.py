@@ -258,8 +258,8 @@ def begin(steps: Sequence[Known], memories: Sequence[Important]) -> tuple[Known 
 
     `steps` are the operations on the block (`choose_base`), and `memories` has the most important first. A block that
     begins with the whole text of a person has no memories. If a tool wrote the whole text, only memories that were
-    stored later are added after this text, because the tool has seen the others. Otherwise the block begins with the
-    memories.
+    stored later are added after this text, because the tool has seen the others. The same applies to a whole text that
+    the service stored to make room for an edit (`_edit` in `book.py`). Otherwise the block begins with the memories.
     """
     base = _find_base(steps)
     if _is_of_person(base):
@@ -274,8 +274,8 @@ def list_with_memories(
     """Return all operations on the block `facts` and those that write memories, in order, and the latter alone.
 
     `steps` include the operations that have no effect any more. The list begins with the operation that writes
-    memories, even if the whole text of a person hides them in the block. If a tool wrote the whole text, another
-    operation follows it, which writes the memories that were stored later.
+    memories, even if the whole text of a person hides them in the block. If a tool or the service wrote the whole text,
+    another operation follows it, which writes the memories that were stored later.
     """
     present = choose_base(drop_deleted(steps))
     base = _find_base(present)

@@ -39,7 +39,7 @@ class _Range:
     """A range to learn from.
 
     Attributes:
-        due: Its ends, and the date of the facts and memories that are learnt from it.
+        due: Its ends, and its date, from which the `learnt_at` of what is learnt from it is computed.
         filters: The filters that decide which of its messages are eligible.
         source: Its eligible messages.
         noted: The facts and memories that the chat already has: the facts, then the strongest memories. Empty if no

@@ -19,9 +19,9 @@ class Consolidation(MessageRangeColumns, RefusalsColumn, Table):
     The facts and memories themselves are in `statements` and `teachings`. This row has a hash of the messages that were
     read, and one of the present messages: while the hashes differ, the range has to be read again. The row is inserted
     when the range has been read for the first time; until then, only the payload of the work item contains the range.
-    `learnt_at` is when the range became due, but always later than that of the range before it. Facts and memories have
-    about this time, plus a fraction of a second for their order, even if they are learnt later, so that a value from an
-    old message does not replace a newer one.
+    `learnt_at` is when the range became due, but always later than that of the range before it. The statements that are
+    learnt from the range have this time as their `learnt_at`, plus a fraction of a second for their order, even if they
+    are learnt later, so that a value from an old message does not replace a newer one.
     """
 
     __tablename__ = "consolidations"

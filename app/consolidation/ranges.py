@@ -27,7 +27,7 @@ _TIME_OF_RANGE = MOST_MESSAGES * _TICKS_OF_MESSAGE * _TICK
 
 
 class Due(NamedTuple):
-    """A range that is to be read, both ends inclusive, and the time with which its facts and memories are dated."""
+    """A range that is to be read, both ends inclusive, and its date, which orders what is learnt (`date_items`)."""
 
     first_seq: int
     last_seq: int

@@ -53,7 +53,7 @@ def place_of(head: Head, source: Source) -> Place:
 
 
 async def list_noted(db_session: DbSession, head: Head, place: Place, *, aged_at: datetime) -> list[Noted]:
-    """Return what the chat knows: the facts, then its strongest memories, which have faded as they had at `aged_at`."""
+    """Return what the chat knows: the facts, then the strongest memories that are not in the archive at `aged_at`."""
     view = _view(head, place)
     facts = await list_held(db_session, view)
     memory_view = MemoryView(view, MemorySettings.of(head.settings), head.time_zone, aged_at)
@@ -65,10 +65,10 @@ async def list_noted(db_session: DbSession, head: Head, place: Place, *, aged_at
 
 
 def find_age_time(source: Source, now: datetime) -> datetime:
-    """Return the time that decides which memories have faded for the reader of a range, never after `now`.
+    """Return the time at which memories count as faded or not while a range is read. It is never after `now`.
 
-    It is when the newest message of the range was sent. At this time of an imported conversation, the memories of its
-    earlier ranges have not faded yet, so that they are noted and are not learnt twice.
+    It is when the newest eligible message of the range was sent. In an imported conversation, the memories of earlier
+    ranges have often not faded at this time, so the model is shown them and they are not learnt twice.
     """
     return min(source.sent_at[source.utterances[-1].seq], now) if source.utterances else now
 

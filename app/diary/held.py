@@ -3,7 +3,7 @@
 The segment `diary` is in the part of the prompt that the provider caches. At a cut it takes the latest valid fold and
 the entries before the anchor, and holds them until the next cut. Between cuts it changes only if something that it
 holds changes or becomes invalid, or if the settings or the time zone change. Later entries are in the segment
-`diary_recent`, after the history.
+`diary_recent`, which follows the history unless `diary.recent` places it elsewhere.
 
 If the fold that it holds becomes invalid, the segment is chosen again at once. If another fold is due that will replace
 the lost one, that choice is provisional: it ends when the lost fold is valid again, and then the former choice returns;

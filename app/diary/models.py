@@ -31,15 +31,15 @@ class DiaryEntry(MessageRangeColumns, Table):
     character with its `tool`, a `person`, or the service with a `model` in the character's voice. `edited` is whether a
     person replaced the text of a tool or a model.
 
-    An entry that a tool wrote is `hidden` while the reply that it is bound to has another text, is deleted or hidden,
-    or is still to come (`app/bindings`). It has the id of its binding, and once the reply is appended, `at_seq` is the
-    seq of the reply. With `kept` a person has ended this dependence.
+    An entry that a tool wrote is `hidden` while the reply that it is bound to has another text, is deleted or hidden by
+    a person, or is still to come (`app/bindings`). It has the id of its binding, and once the reply is appended,
+    `at_seq` is the seq of the reply. With `kept` a person has ended this dependence.
 
-    An entry of the service has the range of messages that it was made from (both inclusive) and their hashes; it is
-    stale while the two hashes differ. Its `content` is empty if nothing in the range matters any more; the row is kept
-    because the messages can change again. An entry that a tool wrote has the `identity` (hash) of its first text, even
-    after an edit; in other entries it is null. `dated_at` is the time in the story that the entry's date shows;
-    `created_at` is when the row was inserted.
+    An entry of the service has the range of messages that it was made from (both ends inclusive). It also has a hash of
+    the messages that were read and one of the present messages, and is stale while the two differ. Its `content` is
+    empty if nothing in the range matters any more; the row is kept because the messages can change again. An entry that
+    a tool wrote has the `identity` (hash) of its first text, even after an edit; in other entries it is null.
+    `dated_at` is the time in the story that the entry's date shows; `created_at` is when the row was inserted.
     """
 
     __tablename__ = "diary_entries"

@@ -88,7 +88,7 @@ async def _rename_work(db_session: DbSession, event: CharacterRenamed, same: Seq
 
 
 async def _move_work(db_session: DbSession, head: Head, character: str, *, now: datetime, settle_s: float) -> None:
-    """Schedule the unwritten entries of the unnamed diary for the character, and cancel its fold."""
+    """Schedule the unwritten entries of the unnamed diary for the character, and cancel the fold of this diary."""
     line = head.line
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, 0)
     unnamed = [row for row in writing if row["key"] == f"{WRITE}{row['first_seq']}:"]

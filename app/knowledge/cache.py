@@ -54,4 +54,4 @@ def note_change(db_session: DbSession, tenant: str, key: UUID) -> None:
     """Raise the revision of a user or a tenant, given by its key, and rebuild its cache, just before the commit."""
     is_tenant = key == tenant_key(tenant)
     rank = raise_scope_of(db_session, key, is_tenant=is_tenant)
-    db_session.last_writes[rank, key, CHAT_WIDE] = _Rebuild(key)  # sorted after the key of the raise
+    db_session.last_writes[rank, key, CHAT_WIDE] = _Rebuild(key)  # written after the raise, in the order of keys

@@ -61,7 +61,7 @@ class Known(NamedTuple):
 
 
 class Rating(NamedTuple):
-    """What the service judged of a fact or a memory that it learnt; None and () for what people and tools wrote."""
+    """The category, importance and tags of a fact that the service learnt; None and () if a person or a tool set it."""
 
     category: str | None = None
     importance: float | None = None
@@ -94,5 +94,5 @@ def _order(one: Known) -> tuple[Any, ...]:
 
 
 def fold(text: str) -> str:
-    """Return a text without the differences between duplicates: case, white space and compatibility forms."""
+    """Return a text in a form that is equal for duplicates: case, white space and compatibility forms do not count."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

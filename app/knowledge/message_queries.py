@@ -93,7 +93,7 @@ async def lock_statement(db_session: DbSession, scope: ScopeKey, statement_id: U
 async def recheck(
     db_session: DbSession, line: Line, seqs: Sequence[int], *, redated: Collection[int], now: datetime
 ) -> list[UUID]:
-    """Hide or show teachings by messages at `seqs`, and date those at `redated`, which are among them, again.
+    """Hide or show the teachings by messages at `seqs`, and update the dates of those at `redated`, a part of `seqs`.
 
     No date is after `now`. Return the `wide_key`s of the changed teachings, without null.
     """

@@ -94,9 +94,9 @@ class Teaching(Table):
     while it is excluded. What a tool taught has the id of its binding as `teaching_id`. What the service learnt from a
     message has the `message_id` and the `text_hash` of the text that it read; both are null otherwise. `said_at` is
     when that message was sent, but not later than the service's clock when it was read. It is null for what a tool
-    taught, and in rows from before the column existed: these have the date of their statement. `wide_key` is the owner
-    of the statement if that is a user or a tenant. It is null for a statement of the chat itself; a fork gets copies of
-    such statements.
+    taught, and in rows from before the column existed: the `learnt_at` of the statement then takes its place.
+    `wide_key` is the owner of the statement if that is a user or a tenant. It is null for a statement of the chat
+    itself; a fork gets copies of such statements.
 
     When the last teaching of a statement is deleted, a trigger deletes the statement, unless a person set it.
     """

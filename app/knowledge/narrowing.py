@@ -1,4 +1,4 @@
-"""Decides of which facts, memories and tool calls a caller who sees only the chat itself may see the content.
+"""Distinguishes what is known in the chat itself and in wider scopes, for callers who see only the chat itself.
 
 Such a caller must not see what is known of the user or the tenant, even if the chat taught it.
 """

@@ -228,7 +228,7 @@ async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Hide or show what was learnt from the changed messages, and follow their times."""
+    """Hide or show what was learnt from the changed messages, and date it again if their times changed."""
     head = event.head
     if head.cursors.get(CURSOR, {}).get("by_messages"):
         seqs, redated = [after.seq for _, after in event.pairs], event.redated

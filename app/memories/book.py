@@ -38,8 +38,8 @@ class MemoryView(NamedTuple):
         viewpoint: The scope, or the line of a chat.
         settings: The settings of the chat; the defaults for a scope that is not read from a chat.
         time_zone: The time zone of the chat; UTC for a scope that is not read from a chat.
-        newest_at: When the newest message of the line was sent; None for a line without messages, and for a scope that
-            is not read from a chat.
+        newest_at: The time of the line's newest message that can be sent (not hidden, blank or a thought); None if the
+            line has none, and for a scope that is not read from a chat.
 
     """
 

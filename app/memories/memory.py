@@ -30,7 +30,7 @@ class Memory(NamedTuple):
         edited: Whether a person replaced a text that the service had written.
         learnt_at: When the statement was learnt.
         said_at: The date from which its age counts: when the newest message that teaches it was sent. For a text that a
-            person wrote, when it was written.
+            person wrote, when it was written, or when a later message that teaches it was sent.
         pinned: Whether neither its age nor the number of memories moves it to the archive.
         order_key: Greater for the stronger of two memories, at any time (`decay.order_key`).
         archived: Whether it is in the archive.

@@ -47,8 +47,8 @@ def _write_judged(versions: str, *, of_character: str, half_life: str, most: str
     """Return the CTE `judged`: the memories that hold, and whether each of them is in the archive.
 
     Of the versions of a memory, the newest one of the nearest scope holds, unless it was learnt in a wider scope and
-    its text was forgotten or replaced in the chat. A memory is in the archive if a person put it there, or if it is too
-    weak or not among the strongest, unless a person pinned it or brought it back.
+    its text was forgotten or replaced in the chat. A memory is in the archive if a person put it there. One that is too
+    weak or not among the strongest is in the archive, too, unless a person pinned it or brought it back.
     `half_life`, `most` and `floor` are SQL for the fields of `Keeping`.
     """
     return f"""
@@ -101,7 +101,7 @@ _defaults = MemorySettings()
 
 
 def _write_setting(name: str, type_: str) -> str:
-    """Return SQL for a setting of memories on the chat's row `c`, or for the value of its preset."""
+    """Return SQL for a setting of memories: the value on the chat's row `c`, else its preset's, else the default."""
     of_presets = {preset: values.get(MemorySettings.section, {}).get(name) for preset, values in PRESETS.items()}
     whens = "".join(f" WHEN '{preset}' THEN {value}" for preset, value in of_presets.items() if value is not None)
     default = "NULL" if (value := getattr(_defaults, name)) is None else str(value)

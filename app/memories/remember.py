@@ -162,8 +162,8 @@ async def remember(
         settings: The chat's settings of memories.
         at: When they were learnt; the field `after` of each is added to it. A sentence does not replace a text that was
             learnt later.
-        aged_at: The time at which memories have faded into the archive or not: when the newest of the messages that
-            were read was sent.
+        aged_at: Memories that have faded into the archive at this time are not compared. It is when the newest of the
+            messages that were read was sent, but never after `now`.
         now: The service's time. A message with a later time is dated with it.
 
     """

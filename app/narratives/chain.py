@@ -26,7 +26,8 @@ class Link(NamedTuple):
         last_unit: The last unit of its own step (inclusive), which is also the last unit that the version covers.
         origin: `model`, `extractive` or `person`.
         is_fresh: Whether the source of its own step is unchanged.
-        deleted: Whether a person deleted it. Versions folded onto it can still be valid.
+        deleted: Whether it is soft-deleted: a person deleted it, or a person's version was replaced
+            (`service.discard_replaced`). Versions folded onto it can still be valid.
         has_kept: Whether it has a kept text.
 
     """

@@ -21,7 +21,7 @@ NarrativeText = Annotated[Text, Field(min_length=1, max_length=MAX_NARRATIVE_CHA
 class VersionOut(BaseModel):
     """A version of a narrative: of the summary, or of the running recap.
 
-    If there is none yet, the text is empty, flags are false and other fields are null.
+    If there is none yet, the text and `refusals` are empty, flags are false and other fields are null.
     """
 
     version: int | None = Field(description="Its number, from 1; null if there is no version yet.")

@@ -48,7 +48,7 @@ class Narrative:
 
 @dataclass(frozen=True, slots=True)
 class FoldDraft:
-    """The result of a fold, or a person's text: `text` is the whole new text; folds do not change `kept_text`."""
+    """The result of a fold, or a person's text; `text` is all of it except `kept_text`, which folds do not change."""
 
     text: str
     origin: Literal["model", "extractive", "person"]

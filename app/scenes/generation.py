@@ -91,7 +91,7 @@ async def ask_for_scene(
     scene is split into parts. Each request contains the recap of the part before, so that names stay the same, and the
     recaps are then joined with `join_prompt`. `parts` are the recaps of the first parts that a former attempt has made.
     In a scene that is split, `keep` stores the recaps of all parts so far after each new one. The refused answers are
-    counted for each part, and for the joining.
+    counted separately for each part and for the joining (`Inquiry.count_from`).
     """
     made = list(parts.parts)
     scene_recaps = [part.text for part in made]

@@ -61,7 +61,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
         if hides(head):
             await schedule_hide(db_session, head, now=event.now)
         if head.settings.history.edges == SCENE_EDGES:
-            head.cut_waits = False  # there may be a new edge, so a full cut is decided on again
+            head.cut_waits = False  # there may be a new edge, so the cut of a full history is decided on again
         await refresh_cache(db_session, head)
     has_answer = any(message.role == "assistant" and message.kind is None for message in event.fresh)
     if scenes.detect and has_answer and is_search_due(head, opened):

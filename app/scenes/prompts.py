@@ -84,10 +84,13 @@ SCENE_BREAK = Prompt(
 )
 
 BREAK_MESSAGE_TOKENS = 80
-"""The limit of the texts in a request for a break, in tokens for each message. All messages share the sum, which is at
-least that of ENOUGH_MESSAGES messages, and CONTEXT_TOKENS more for the messages that are only context. So all requests
-about a scene of 110 messages without pauses cost at most 25,000 tokens together, however long its messages are.
-Shortening keeps the beginning and the end of a message, where a change of the place or the time usually is."""
+"""The number of tokens that each new message adds to the limit of the texts in a request for a break.
+
+The limit is for all texts together: this number for each new message, for at least ENOUGH_MESSAGES of them, and
+CONTEXT_TOKENS for the judged messages before them, which are only context. So all requests about a scene of 110
+messages without pauses cost at most 25,000 tokens together, however long its messages are. Shortening keeps the
+beginning and the end of a message, where a change of the place or the time usually is.
+"""
 
 _RECAP_RULES = """\
 You write down what remains of one scene of a long roleplay or companion chat. Its messages will soon be out of \

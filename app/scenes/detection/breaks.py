@@ -87,10 +87,10 @@ def find_candidates(
     """Return the seqs on which the open scene may end.
 
     Args:
-        seqs: Its newest eligible messages, in order.
+        seqs: Consecutive eligible messages of the open scene, in order.
         before: How many eligible messages it has before these; need not be counted beyond `min_messages`.
         min_messages: The minimum number of eligible messages of a scene.
-        offset: How many of the newest messages only give context.
+        offset: How many messages at the end of `seqs` only give context.
         lifted: The seqs from which a break was removed.
 
     """

@@ -43,7 +43,10 @@ _LEAST_SHARE_OF_SHORTER = 0.1
 """The same for an answer that is less than half as long as the former text: it has room for fewer words."""
 
 _LEAST_SHARE_OF_REWRITTEN = 0.08
-"""The same for an answer that may shrink. In the corpus, good ones keep 0.15 and more, forgetful ones at most 0.02."""
+"""The same for an answer that may shrink.
+
+In the corpus of answers (`tests/summarising/judging`), good ones keep 0.15 and more, forgetful ones at most 0.02.
+"""
 
 _UNFINISHED = re.compile(r"[\w,;:(–—-]$")
 _STOPS = re.compile(r"[.!?。！？]")
@@ -108,7 +111,8 @@ class Profile(Generic[Value]):
         read_cut_off: Reads the complete parts of an answer that was cut off, and raises UnusableAnswer if there are
             none; None if the answers to the prompt are usable only as a whole.
         text: Returns the text to judge, or None if there is none.
-        person: The grammatical person outside quotation marks: `third`, or `first` for a diary; None is not judged.
+        person: The grammatical person outside quotation marks: `third`, or `first` for a diary. With None, neither the
+            person nor dialogue is judged.
         in_past: Whether the text reports in the past tense.
         may_address: Whether the text may do two things that its material does: address somebody, and show moments in
             the present tense. True for the fold of a diary, whose entries may do both.
