@@ -51,6 +51,7 @@ from app.kit.work_queue import WorkScheduled
 from app.knowledge import service as knowledge
 from app.layers.derived import rename_in_filters
 from app.layers.layer import Layer
+from app.messages.reads import count_sent
 
 
 def open_database(
@@ -124,6 +125,8 @@ class Pipeline:
     async def _on_append(self, db_session: DbSession, event: MessagesAppended) -> None:
         """Bind tool calls to replies, let the layers schedule work, end sessions, decide on a cut, write the head."""
         record(db_session, event.head.line, MESSAGES, in_context=False)
+        if event.answers_calls:
+            await self._count_sent(db_session, event.head)
         changed = await self._pass_on(db_session, await bindings.on_append(db_session, event))
         for layer in self._layers:
             await layer.on_append(db_session, event)
@@ -162,6 +165,8 @@ class Pipeline:
     async def _on_change(self, db_session: DbSession, event: MessagesChanged) -> None:
         """Let the layers mark stale rows; then correct the anchor and decide again on a waiting cut."""
         self._record_all(db_session, event.head, MESSAGES)
+        if event.alters_history:
+            await self._count_sent(db_session, event.head)
         await self._pass_on(db_session, await bindings.on_change(db_session, event))
         await knowledge.on_change(db_session, event)
         for layer in self._layers:
@@ -175,6 +180,7 @@ class Pipeline:
     async def _on_truncate(self, db_session: DbSession, event: LineTruncated) -> None:
         """Let the layers drop rows derived from the removed end of the line; then correct the anchor."""
         self._record_all(db_session, event.head, MESSAGES)
+        await self._count_sent(db_session, event.head)  # a call may have lost its result
         await bindings.on_truncate(db_session, event)
         await knowledge.on_truncate(db_session, event)
         forget_break(event.head, event.from_seq)
@@ -260,6 +266,10 @@ class Pipeline:
     async def _on_work_scheduled(self, db_session: DbSession, _event: WorkScheduled) -> None:
         """Notify the workers after the commit."""
         after_commit(db_session, self._notify)
+
+    async def _count_sent(self, db_session: DbSession, head: Head) -> None:
+        """Count the messages that are sent: a message that only makes tool calls is sent once one has a result."""
+        head.history_messages = await count_sent(db_session, *head.line, head.anchor_seq)
 
     async def _on_cut(self, db_session: DbSession, event: LineEvent, move: Cut | Skip) -> None:
         """Let the layers react to a moved anchor."""

@@ -113,5 +113,13 @@ def hash_eligible(messages: Iterable[Hashed], filters: Filters) -> bytes:
 
 
 def is_sent(message: Marked) -> bool:
-    """Return whether `message` goes into the history: not deleted, hidden, a thought or blank."""
+    """Return whether `message` goes into the history: not deleted, hidden, a thought or blank.
+
+    A message that only makes tool calls (`only_calls`) also needs a result of one of them.
+    """
     return not (message.deleted or message.hidden_by or message.kind == "thought" or message.blank)
+
+
+def only_calls(message: Marked) -> bool:
+    """Return whether `message` makes tool calls and has no text: its `tokens`, which count no calls, are 0."""
+    return message.tokens == 0 and not message.blank

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from app.chats.eligibility import is_sent
+from app.chats.eligibility import is_sent, only_calls
 from app.chats.head import CutReason, Head, NewMessage, RangeMessage
 from app.chats.prompt_cache import find_ttl_s, note_pause
 
@@ -64,6 +64,11 @@ class MessagesAppended(LineEvent):
     former_awaits_reply: bool
     moved: frozenset[int] = frozenset()
 
+    @property
+    def answers_calls(self) -> bool:
+        """Whether a result of a tool call is new, so that a message that only makes calls may be sent from now on."""
+        return any(message.tool_call_id is not None for message in self.fresh)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextsAdded(LineEvent):
@@ -100,8 +105,10 @@ class MessagesChanged(LineEvent):
 
     @property
     def alters_history(self) -> bool:
-        """Whether a message joins or leaves the messages that are sent."""
-        return any(is_sent(before) != is_sent(after) for before, after in self.pairs)
+        """Whether a message may join or leave the messages that are sent."""
+        return any(
+            is_sent(before) != is_sent(after) or only_calls(before) != only_calls(after) for before, after in self.pairs
+        )
 
     @property
     def by_scenes(self) -> bool:
@@ -272,6 +279,9 @@ def count_appended(
 ) -> MessagesAppended:
     """Count `fresh` into `head` (changed in place) and return the event; `moved` is as in `MessagesAppended`.
 
+    A message that only makes tool calls counts as not sent. If the event `answers_calls`, its follower counts the
+    messages that are sent again.
+
     Whether the cache had expired is decided before the pause is stored, because the last prompt was cached for the
     duration that was chosen before the pause.
     """
@@ -294,7 +304,7 @@ def count_appended(
         head.head_seq = message.seq
         head.message_count += 1
         head.token_count += message.tokens
-        head.history_messages += is_sent(message)
+        head.history_messages += is_sent(message) and not only_calls(message)
         if message.role == "user":
             head.awaits_reply = True
         elif message.role == "assistant" and head.awaits_reply and message.kind is None:
@@ -305,7 +315,11 @@ def count_appended(
 
 
 def count_changes(head: Head, pairs: Iterable[Pair]) -> None:
-    """Count `pairs` into `head` (changed in place), except for turns, which depend on neighbouring messages."""
+    """Count `pairs` into `head` (changed in place), except for turns, which depend on neighbouring messages.
+
+    If a message joins or leaves those that are sent, the follower of `MessagesChanged` counts these again, because a
+    message that only makes tool calls depends on their results.
+    """
     for before, after in pairs:
         head.message_count += before.deleted - after.deleted
         head.token_count += _counted_tokens(after) - _counted_tokens(before)

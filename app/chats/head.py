@@ -23,6 +23,7 @@ class Sent:
         is_user: Whether its role is `user`.
         calls: The ids of the tool calls it makes.
         answers: The id of the tool call whose result it is.
+        only_calls: Whether it makes tool calls and has no text, so that it is sent only with a result of a call.
 
     """
 
@@ -30,6 +31,7 @@ class Sent:
     is_user: bool = False
     calls: tuple[str, ...] = ()
     answers: str | None = None
+    only_calls: bool = False
 
 
 class NewMessage(NamedTuple):

@@ -16,7 +16,7 @@ _ARGUMENTS = {"function": "arguments", "custom": "input"}
 def find_calls(entries: Sequence[HistoryMessage]) -> dict[int, int]:
     """Return, by the index of each tool result, the index of the message with its call.
 
-    Results without a call are left out.
+    Results without a call or without text are left out.
     """
     if not any(entry.tool_calls for entry in entries):
         return {}
@@ -25,7 +25,7 @@ def find_calls(entries: Sequence[HistoryMessage]) -> dict[int, int]:
     for index, entry in enumerate(entries):
         for call in entry.tool_calls or ():
             called[str(call.get("id"))] = index
-        if entry.role == "tool" and entry.tool_call_id in called:
+        if entry.role == "tool" and entry.tool_call_id in called and entry.text.strip():
             found[index] = called.pop(entry.tool_call_id)
     return found
 
@@ -40,8 +40,7 @@ def drop_unanswered(entries: Sequence[HistoryMessage]) -> Sequence[HistoryMessag
         return entries
     answered: dict[int, set[str]] = {}
     for result, call in find_calls(entries).items():
-        if entries[result].text.strip():
-            answered.setdefault(call, set()).add(str(entries[result].tool_call_id))
+        answered.setdefault(call, set()).add(str(entries[result].tool_call_id))
     left = []
     for index, entry in enumerate(entries):
         calls = [call for call in entry.tool_calls or () if str(call.get("id")) in answered.get(index, ())]

@@ -59,6 +59,7 @@ class Shown:
         over_budget: The sources that their layer's budget leaves out.
         pinned: Seqs of the messages in the segment `pinned`.
         pinned_over_budget: Seqs of the messages that the budget of pinned messages leaves out.
+        unanswered: Seqs of the messages of the history that only make tool calls without results, and are not sent.
 
     """
 
@@ -67,6 +68,7 @@ class Shown:
     over_budget: AbstractSet[str] = frozenset()
     pinned: AbstractSet[int] = frozenset()
     pinned_over_budget: AbstractSet[int] = frozenset()
+    unanswered: AbstractSet[int] = frozenset()
 
 
 def find_status(
@@ -83,7 +85,7 @@ def find_status(
         filters: The eligibility filters for coverage that has none of its own, and for a message without coverage.
 
     """
-    if message.seq >= shown.anchor_seq and is_sent(message):
+    if message.seq >= shown.anchor_seq and is_sent(message) and message.seq not in shown.unanswered:
         return "verbatim", None
     if message.seq in shown.pinned:
         return "pinned", None

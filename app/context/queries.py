@@ -253,7 +253,7 @@ class Source:
         edge_kind: Which seqs are edges, that is, where the history may begin (`edges_in_effect`).
         edges: The edges that the layers contribute.
         history: The messages from the anchor on, oldest first, with blank ones, which are not sent.
-        history_messages: How many of them count for cuts, as in `Head.history_messages`: those that are not blank.
+        history_messages: How many of them are sent, as in `Head.history_messages`: those that are not blank.
         pinned: The pinned messages that are out of the history (`pinned.py`), without blank ones; none if the settings
             omit the segment `pinned`.
 
@@ -277,7 +277,7 @@ def read_material(row: Row, layers: Sequence[Layer], character: str | None) -> S
     cache = orjson.loads(row["context_cache"])
     chosen = find_meant(characters, character)
     edge_kind = edges_in_effect(settings, layers)
-    history = read_history(row["history"])
+    history = drop_unanswered(read_history(row["history"]))
     contributed = {}
     for layer in layers:
         queried = row[f"q_{layer.name}"] if layer.context_query else None
@@ -291,7 +291,7 @@ def read_material(row: Row, layers: Sequence[Layer], character: str | None) -> S
         contributed=contributed,
         edge_kind=edge_kind,
         edges=[edge for one in layers if one.edges == edge_kind for edge in contributed[one.name].edges],
-        history=drop_unanswered(history),
+        history=history,
         history_messages=sum(map(is_said, history)),
         pinned=_read_pinned(row["pinned"]) if place(settings.pinned) is not None else (),
     )

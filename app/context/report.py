@@ -13,6 +13,7 @@ from app.chats.heads import filters_of
 from app.chats.models import ChatLine
 from app.chats.service import get_line
 from app.chats.settings import ChatSettings, effective
+from app.context.formats import is_said
 from app.context.in_use import in_use
 from app.context.inclusion import Shown, find_status
 from app.context.pinned import choose_pinned
@@ -78,4 +79,5 @@ async def _read_shown(
         over_budget={source for one in contributions for item in one.left_out for source in item.sources},
         pinned={line.seq for line in pinned},
         pinned_over_budget={line.seq for line in pinned_over},
+        unanswered={entry.seq for entry in material.history if not is_said(entry)},
     )

@@ -24,6 +24,7 @@ from functools import cached_property
 
 from app.chats.head import CutReason, Sent
 from app.chats.ranges import is_inside, join_ranges
+from app.messages.calls import pair_calls
 
 LINE_FIRST_SEQ = 1
 
@@ -266,7 +267,7 @@ def find_target(edges: Iterable[int], history: Sequence[Sent], keep: int) -> int
     if len(history) < keep:
         return None
     latest_seq = history[len(history) - keep].seq
-    parting = join_ranges(sorted((call + 1, result) for call, result in _pair_tool_calls(history)))
+    parting = join_ranges(sorted((call + 1, result) for call, result in pair_calls(history)))
     return max((edge for edge in edges if edge <= latest_seq and not is_inside(edge, parting)), default=None)
 
 
@@ -296,17 +297,3 @@ def can_cut(target: int | None, covered_seq: int | None, anchor_seq: int) -> boo
     not need this coverage.
     """
     return target is not None and target > anchor_seq and (covered_seq is None or covered_seq >= target - 1)
-
-
-def _pair_tool_calls(history: Iterable[Sent]) -> list[tuple[int, int]]:
-    """Return the seqs of each tool call and its result.
-
-    A result belongs to the nearest call before it that has its id and no result yet, because models reuse ids.
-    """
-    called: dict[str, int] = {}
-    pairs = []
-    for sent in history:
-        if sent.answers in called:
-            pairs.append((called.pop(sent.answers), sent.seq))
-        called.update(dict.fromkeys(sent.calls, sent.seq))
-    return pairs

@@ -15,6 +15,7 @@ from app.chats.head import Head, RangeMessage, Sent
 from app.chats.models import Message
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
+from app.messages.calls import drop_unanswered
 from app.messages.rules import HAS_TURN_ROLE, IS_NOT_DELETED, IS_SENT, IS_SENT_OR_SCENE_HIDDEN
 
 RANGE_COLUMNS = "seq, message_id, role, name, kind, tokens, blank, excluded, hidden_by, deleted_at IS NOT NULL, digest"
@@ -42,7 +43,7 @@ _AWAITED_REPLY = f"""
 
 
 _SHAPE_OF_ALL = """
-    SELECT seq, role, tool_calls::text AS tool_calls, tool_call_id FROM messages
+    SELECT seq, role, tool_calls::text AS tool_calls, tool_call_id, tokens FROM messages
     WHERE chat_key = $1 AND line_id = $2"""
 
 
@@ -113,8 +114,14 @@ async def find_user_name(db_session: DbSession, chat_key: UUID, line_id: UUID) -
 
 
 async def list_history_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[Sent]:
-    """Return the messages that are sent from `from_seq` on, without their texts, in seq order."""
-    return [_sent(row) for row in await db_session.raw.fetch(_HISTORY_SHAPE, chat_key, line_id, from_seq)]
+    """Return the messages that are sent if the history begins at `from_seq`, without their texts, in seq order."""
+    rows = await db_session.raw.fetch(_HISTORY_SHAPE, chat_key, line_id, from_seq)
+    return drop_unanswered([_sent(row) for row in rows])
+
+
+async def count_sent(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> int:
+    """Return how many messages are sent if the history begins at `from_seq`."""
+    return len(await list_history_shape(db_session, chat_key, line_id, from_seq))
 
 
 async def find_newest_sent_at(db_session: DbSession, chat_key: UUID, line_id: UUID) -> datetime | None:
@@ -154,7 +161,10 @@ async def list_newest_summarisable(db_session: DbSession, chat_key: UUID, line_i
 
 
 async def list_newest_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[Sent]:
-    """Return the newest `limit` messages that can be sent, in seq order; the anchor does not matter."""
+    """Return the newest `limit` messages that can be sent, in seq order; the anchor does not matter.
+
+    Messages that only make tool calls are among them, even without a result (`drop_unanswered`).
+    """
     rows = await db_session.raw.fetch(_NEWEST_SHAPE, chat_key, line_id, limit)
     return [_sent(row) for row in reversed(rows)]
 
@@ -229,4 +239,5 @@ def _sent(row: asyncpg.Record) -> Sent:
         is_user=row["role"] == "user",
         calls=tuple(call.get("id", "") for call in orjson.loads(row["tool_calls"])) if row["tool_calls"] else (),
         answers=row["tool_call_id"] if row["role"] == "tool" else None,
+        only_calls=row["tool_calls"] is not None and row["tokens"] == 0,
     )

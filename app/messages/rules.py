@@ -29,7 +29,10 @@ SPEAKS = f"{IS_NOT_DELETED} AND {HAS_TURN_ROLE}"
 
 
 IS_SENT = f"{IS_NOT_DELETED} AND hidden_by IS NULL AND NOT blank AND kind IS NULL"
-"""The messages that are sent if they are at or after the anchor. `eligibility.is_sent` has the same rule."""
+"""The messages that are sent if they are at or after the anchor. `eligibility.is_sent` has the same rule.
+
+A message that only makes tool calls is sent only with a result of one of them (`calls.drop_unanswered`).
+"""
 
 
 IS_SENT_OR_SCENE_HIDDEN = f"{IS_NOT_DELETED} AND {IS_IN_SIGHT} AND NOT blank AND kind IS NULL"

@@ -79,7 +79,7 @@ def check_counters(line: Line, snapshot: Snapshot) -> None:
     assert row["turn_count"] == line.turns()
     assert row["memo_count"] == len(line.book)
     assert row["memo_number"] == line.last_number
-    assert row["history_messages"] == len(line.sendable_from(snapshot.anchor))
+    assert row["history_messages"] == len(line.sent_from(snapshot.anchor))
 
 
 def check_batches(line: Line, snapshot: Snapshot) -> None:
@@ -184,7 +184,7 @@ def check_anchor(line: Line, snapshot: Snapshot) -> None:
     """Check that the history has at least `keep` messages and begins at an edge or a forced cut."""
     cut = snapshot.row["last_cut"]
     assert snapshot.anchor == (cut["at_seq"] if cut else 1)
-    assert snapshot.anchor == 1 or len(line.sendable_from(snapshot.anchor)) >= line.settings.keep
+    assert snapshot.anchor == 1 or len(line.sent_from(snapshot.anchor)) >= line.settings.keep
     edges = {1, *(memo.batch[1] + 1 for memo in line.batches if memo.batch)}
     assert snapshot.anchor in edges or cut["reason"] == "forced"
 
@@ -215,13 +215,15 @@ def check_cut_after_append(line: Line, snapshot: Snapshot, *, may_go_back: bool)
 
     If the step may also move the anchor back, the anchor may be at or before its last position in spite of a cut.
     """
-    sent = len(line.sendable_from(snapshot.anchor))
+    sent = len(line.sent_from(snapshot.anchor))
     target = line.cut_target(snapshot.anchor) or 1
     if sent > line.settings.keep + line.settings.grow and target > snapshot.anchor:
         assert line.cut_waits(snapshot.anchor, target) or _waits_for_parted_edge(line, snapshot, target)
     if sent >= line.settings.most and snapshot.anchor <= line.anchor and not may_go_back:
         assert not any(
-            line.can_cut(message.seq, snapshot.anchor) for message in line.sendable_from(snapshot.anchor + 1)
+            line.can_cut(message.seq, snapshot.anchor)
+            for message in line.sent_from(snapshot.anchor)
+            if message.seq > snapshot.anchor
         )
 
 
@@ -235,7 +237,7 @@ def _waits_for_parted_edge(line: Line, snapshot: Snapshot, target: int) -> bool:
         edge > target
         and line.cut_waits(snapshot.anchor, edge)
         and not line.can_cut(edge, snapshot.anchor)
-        and len(line.sendable_from(edge)) >= line.settings.keep
+        and len(line.sent_from(edge)) >= line.settings.keep
         for edge in edges
     )
 
@@ -252,7 +254,7 @@ def check_settled(line: Line, snapshot: Snapshot) -> None:
             words = WORD.findall(" ".join(text for _, _, _, text in line.current_source(memo)))
             found = WORD.findall(memo.text)
             assert set(found) <= set(words) if memo.partial else found in ([], words)
-    sent = len(line.sendable_from(snapshot.anchor))
+    sent = len(line.sent_from(snapshot.anchor))
     if snapshot.row["cut_waits"] and sent > line.settings.keep + line.settings.grow:
         assert (line.cut_target(snapshot.anchor) or 1) <= snapshot.anchor
 

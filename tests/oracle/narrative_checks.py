@@ -219,8 +219,8 @@ def check_anchor(line: NarrativeLine, snapshot: Snapshot) -> None:
     assert snapshot.anchor == cut_seq or (snapshot.anchor > cut_seq and may_skip)
     if snapshot.anchor != line.anchor:
         assert not [message.seq for message in line.sendable_from(cut_seq) if message.seq < snapshot.anchor]
-    left = len(line.sendable_from(snapshot.anchor))
-    is_all = left == len(line.sendable_from(1))
+    left = len(line.sent_from(snapshot.anchor))
+    is_all = left == len(line.sent_from(1))
     assert left >= line.settings.keep or is_all
     if snapshot.anchor > line.anchor and cut and cut_seq == snapshot.anchor and cut["reason"] != "rewind":
         assert is_all or line.can_cut(snapshot.anchor, line.anchor)
@@ -271,8 +271,9 @@ def check_hidden(line: NarrativeLine, tables: Tables) -> None:
 def check_inclusion(line: NarrativeLine, tables: Tables, snapshot: Snapshot, items: list[Json]) -> None:
     """Check that the version that represents a message is in the context and covers the message."""
     assert [item["seq"] for item in items] == [message.seq for message in line.not_deleted]
+    sent_seqs = {message.seq for message in line.sent_from(snapshot.anchor)}
     for item, message in zip(items, line.not_deleted, strict=True):
-        if message.seq >= snapshot.anchor and message.sendable:
+        if message.seq in sent_seqs:
             assert item["status"] == "verbatim"
         for status, layer in (("summary", "summary"), ("recap", "scenes")):
             if item["status"] == status:

@@ -299,7 +299,7 @@ class Line(Naming):
 
     def inclusion(self, message: Message, anchor: int) -> tuple[str, str | None]:
         """Return how a message is included in the context, and the id of the memo that represents it."""
-        if message.seq >= anchor and message.sendable:
+        if any(one.seq == message.seq for one in self.sent_from(anchor)):
             return "verbatim", None
         if message in self.pinned(anchor):
             return "pinned", None
@@ -333,7 +333,7 @@ class Line(Naming):
     def can_cut(self, seq: int, from_seq: int) -> bool:
         """Whether a cut at `seq` leaves `keep` messages and separates no tool call from its result."""
         parts = any(call < seq <= result for call, result in self.tool_calls(from_seq))
-        return not parts and len(self.sendable_from(seq)) >= self.settings.keep
+        return not parts and len(self.sent_from(seq)) >= self.settings.keep
 
     def cut_target(self, from_seq: int) -> int | None:
         """Return the newest edge at or after `from_seq` where a cut is possible."""
