@@ -45,7 +45,7 @@ _PREFIX_MESSAGES = 3
 _FIRST_PAUSES_S = (60, 600, LONGEST_S, LONGEST_S)
 """Assumed pauses, in seconds. They precede the pauses of a chat that has had fewer than `MOST_PAUSES`."""
 
-_LEAST_GAIN = 0.05
+_LEAST_GAIN = 0.04
 """Prompts are cached only if caching saves more than this share of their price. A smaller saving is too uncertain."""
 
 

@@ -186,7 +186,7 @@ class ChatSettings(Section):
         description="How long the provider should keep the prompt. `5m` and `1h` give breakpoints, and `1h` adds "
         "a `ttl` to `cache_control`; `off` gives none. `auto` takes the value "
         "that would have cost least with the last 16 pauses before the user's messages in this chat. It takes `off` "
-        "if no other value would have saved more than 5 %, and `5m` before the first pause. Unless `cache_ttl_s` is "
+        "if no other value would have saved more than 4 %, and `5m` before the first pause. Unless `cache_ttl_s` is "
         "set, this setting also decides after how long a pause the prompt counts as no longer cached.",
     )
     cache_ttl_s: int = Field(
