@@ -1,13 +1,17 @@
 """What the contexts of a conversation cost at a provider with a prompt cache, for each preset and choice of `cache`.
 
-    python -m bench.prompt_cost [--locomo locomo10.json]
+    python -m bench.prompt_cost [--locomo locomo10.json] [--conversations 10] [--presets agent decay]
 
 The service's own functions play the demo's conversation and, with `--locomo`, conversations of that data set, with all
 background work, by the extractive summariser. Each message of the user is a call with the context in the format
 `anthropic`. `app/demo/bill.py` has the prices.
 
-*With pauses* plays the pauses of the messages, in percent of the same contexts at the price without a cache. *Always
-warm* plays a message every 20 seconds, in percent of uncached contexts with a history that slides: the last
+*With pauses* plays the pauses of the messages, in percent of the same contexts at the price without a cache, so `off`
+is always 100. The conversations of LoCoMo, in the order of the file, are summed up: in the table, `highest` is the
+largest figure of `auto` in any of them, and `gap` is by how many points `auto` is at most above the best other choice
+(`off`, `5m` or `1h`) in any of them. If no pause is between five minutes and an hour, as in LoCoMo, a cut is cold with
+each choice or with none, so all choices have the same contexts; they are made once.
+*Always warm* plays a message every 20 seconds, in percent of uncached contexts with a history that slides: the last
 `keep_messages` + `grow_messages` / 2 messages, behind the same prefix.
 """
 
@@ -16,8 +20,10 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +31,7 @@ import orjson
 
 from app.bindings.rule import Target
 from app.chats.chat_lock import ChatRef
+from app.chats.prompt_cache import LONGEST_S, MOST_PAUSES, TTL_S, CacheChoice, choose, find_new_share
 from app.chats.schemas import ChatPut
 from app.chats.service import put_chat
 from app.chats.settings import effective
@@ -49,8 +56,8 @@ from bench.locomo import Conversation, read_locomo
 from bench.processes import say
 from bench.stage import FILLING
 
-PRESETS = ("memo", "diary", "scenes", "companion")
-CHOICES = ("auto", "off", "5m", "1h")
+PRESETS = ("memo", "diary", "scenes", "agent", "decay", "companion")
+CHOICES = ("auto", "5m", "1h")
 
 _LARGER = (("memo", 24), ("diary", 16), ("scenes", 16))
 """Presets that are also measured with a larger `grow_messages`."""
@@ -77,11 +84,13 @@ class Costs:
     Attributes:
         bill: What they cost.
         sliding: The cost of contexts with a history that slides, without a cache.
+        calls: The calls.
 
     """
 
     bill: Bill = field(default_factory=Bill)
     sliding: int = 0
+    calls: list[Call] = field(default_factory=list)
     _last: Call | None = None
 
     def add(self, call: Call, sliding_tokens: int) -> None:
@@ -89,6 +98,7 @@ class Costs:
         is_warm = self._last is not None and call.at <= self._last.expires_at
         self.bill = self.bill.add(call, self._last if is_warm else None)
         self.sliding += sliding_tokens
+        self.calls.append(call)
         self._last = call
 
     def end_chat(self) -> None:
@@ -180,26 +190,67 @@ def as_talk(conversation: Conversation) -> Talk:
     )
 
 
-async def measure_pauses(database_url: str, talk: Talk) -> list[str]:
-    """Return the rows of a conversation with its pauses: each preset with each choice."""
-    rows = []
-    for preset in PRESETS:
-        cells = []
-        for choice in CHOICES:
-            costs = Costs()
-            player = Player(database_url, {"preset": preset, "cache": choice}, costs)
-            await player.play(talk, f"{talk.name}-{preset}-{choice}")
-            await player.close()
-            cells.append(f"{100 * costs.bill.cost / costs.bill.tokens:.1f}")
-        say(f"{talk.name} {preset}: {' '.join(cells)}")
-        rows.append(f"| {talk.name} | `{preset}` | {' | '.join(cells)} |")
-    return rows
+async def measure_pauses(database_url: str, talk: Talk, preset: str) -> list[Bill]:
+    """Return the bills of a conversation with its pauses, one for each of CHOICES."""
+    if _are_contexts_same(talk):
+        calls = (await _play(database_url, talk, preset, "1h")).calls
+        bills = [price(calls, choices) for choices in list_choices(calls, preset)]
+    else:
+        bills = [(await _play(database_url, talk, preset, choice)).bill for choice in CHOICES]
+    say(f"{talk.name} {preset}: {' '.join(f'{percent:.1f}' for percent in list_percents(bills))}")
+    return bills
 
 
-async def measure_warm(database_url: str, talks: Sequence[Talk]) -> list[str]:
-    """Return the rows of conversations without pauses: each preset, and two with a larger `grow_messages`."""
+async def _play(database_url: str, talk: Talk, preset: str, choice: str) -> Costs:
+    costs = Costs()
+    player = Player(database_url, {"preset": preset, "cache": choice}, costs)
+    await player.play(talk, f"{talk.name}-{preset}-{choice}")
+    await player.close()
+    return costs
+
+
+def _are_contexts_same(talk: Talk) -> bool:
+    """Return whether the contexts of a conversation do not depend on the choice: no pause is cold with only one."""
+    times = [datetime.fromisoformat(one["sent_at"]) for one in talk.moments if not isinstance(one, ToolCall)]
+    return not any(TTL_S["5m"] < (after - before).total_seconds() <= TTL_S["1h"] for before, after in pairwise(times))
+
+
+def list_choices(calls: Sequence[Call], preset: str) -> list[list[CacheChoice]]:
+    """Return the choice of each call, in a chat with each of CHOICES; `auto` chooses by the pauses before a call."""
+    new_share = find_new_share(effective({"preset": preset}).history)
+    pauses_s = [min(round((one.at - former.at).total_seconds()), LONGEST_S) for former, one in pairwise(calls)]
+    auto = [choose(pauses_s[max(0, at - MOST_PAUSES) : at], new_share) for at in range(len(calls))]
+    return [auto, ["5m"] * len(calls), ["1h"] * len(calls)]
+
+
+def price(calls: Sequence[Call], choices: Sequence[CacheChoice]) -> Bill:
+    """Return the bill of the calls of a chat, with marks, if each is sent with another choice."""
+    costs = Costs()
+    for call, choice in zip(calls, choices, strict=True):
+        costs.add(replace(call, cache=choice, marks=() if choice == "off" else call.marks), 0)
+    return costs.bill
+
+
+def list_percents(bills: Sequence[Bill]) -> list[float]:
+    """Return the cost of each bill in percent of the same prompts without a cache."""
+    return [100 * bill.cost / bill.tokens for bill in bills]
+
+
+def word_pauses(name: str, preset: str, conversations: Sequence[Sequence[Bill]]) -> str:
+    """Return the row of a preset for the sum of some conversations, given as the bills of the choices of each."""
+    totals = [reduce(Bill.plus, bills) for bills in zip(*conversations, strict=True)]
+    each = [list_percents(bills) for bills in conversations]
+    highest = max(percents[0] for percents in each)
+    gap = max(percents[0] - min(100, *percents[1:]) for percents in each)
+    cells = [f"{percent:.1f}" for percent in [*list_percents(totals), highest, gap]]
+    return f"| {name} | `{preset}` | {' | '.join(cells)} |"
+
+
+async def measure_warm(database_url: str, talks: Sequence[Talk], presets: Sequence[str]) -> list[str]:
+    """Return the rows of conversations without pauses: each preset, and some with a larger `grow_messages`."""
     rows = []
-    for preset, grow in [*((preset, None) for preset in PRESETS), *_LARGER]:
+    larger = [(preset, grow) for preset, grow in _LARGER if preset in presets]
+    for preset, grow in [*((preset, None) for preset in presets), *larger]:
         costs = Costs()
         history = {} if grow is None else {"history": {"grow_messages": grow}}
         player = Player(database_url, {"preset": preset, "cache": "5m", **history}, costs)
@@ -213,27 +264,33 @@ async def measure_warm(database_url: str, talks: Sequence[Talk]) -> list[str]:
     return rows
 
 
-async def measure(data: Path, conversations: Sequence[Conversation]) -> None:
+async def measure(data: Path, conversations: Sequence[Conversation], presets: Sequence[str]) -> None:
     """Measure everything on a stack below `data` and print the tables."""
-    demo, talks = read_demo(), [as_talk(conversation) for conversation in conversations[:_WARM_CONVERSATIONS]]
+    demo, talks = read_demo(), [as_talk(conversation) for conversation in conversations]
+    warm = talks[:_WARM_CONVERSATIONS] or [demo]
     async with Stack(data, serve=False, postgres_settings=FILLING, say=say) as stack:
         url = stack.urls.database_url
-        print(f"| conversation | preset | {' | '.join(CHOICES)} |")
-        print(f"| --- | --- {'| ---: ' * len(CHOICES)}|")
-        for talk in [demo, *talks[:1]]:
-            print(*await measure_pauses(url, talk), sep="\n", flush=True)
-        print(f"\n| always warm: {', '.join(talk.name for talk in talks or [demo])} | of sliding | of uncached |")
+        print(f"| conversation | preset | {' | '.join(CHOICES)} | highest | gap |")
+        print(f"| --- | --- {'| ---: ' * (len(CHOICES) + 2)}|")
+        for name, played in (("demo", [demo]), (f"LoCoMo, {len(talks)}", talks)):
+            for preset in presets if played else ():
+                bills = [await measure_pauses(url, talk, preset) for talk in played]
+                print(word_pauses(name, preset, bills), flush=True)
+        print(f"\n| always warm: {', '.join(talk.name for talk in warm)} | of sliding | of uncached |")
         print("| --- | ---: | ---: |")
-        print(*await measure_warm(url, talks or [demo]), sep="\n", flush=True)
+        print(*await measure_warm(url, warm, presets), sep="\n", flush=True)
 
 
 def main() -> None:
     """Measure and print the tables."""
     parser = argparse.ArgumentParser(prog="python -m bench.prompt_cost", description="Measure the cost of prompts")
     parser.add_argument("--locomo", type=Path, default=os.environ.get("LOCOMO"), metavar="PATH")
-    locomo = parser.parse_args().locomo
+    parser.add_argument("--conversations", type=int, metavar="N", help="play only the first N conversations")
+    parser.add_argument("--presets", nargs="+", choices=PRESETS, default=PRESETS, metavar="PRESET")
+    arguments = parser.parse_args()
+    conversations = read_locomo(Path(arguments.locomo))[: arguments.conversations] if arguments.locomo else []
     with tempfile.TemporaryDirectory(prefix="bench-") as path:
-        asyncio.run(measure(Path(path) / "data", read_locomo(Path(locomo)) if locomo else []))
+        asyncio.run(measure(Path(path) / "data", conversations, arguments.presets))
 
 
 if __name__ == "__main__":

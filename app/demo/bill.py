@@ -91,6 +91,15 @@ class Bill:
         written = WRITE_PRICE["5m"] * self.written + WRITE_PRICE["1h"] * self.written_1h
         return READ_PRICE * self.read + written + self.plain
 
+    def plus(self, other: "Bill") -> "Bill":
+        """Return the bill of the calls of both bills."""
+        return Bill(
+            self.read + other.read,
+            self.written + other.written,
+            self.written_1h + other.written_1h,
+            self.plain + other.plain,
+        )
+
     def add(self, call: Call, former: Call | None) -> "Bill":
         """Return the bill with `call` added. `former` is the previous call if its prompt is still cached, or None."""
         read = _count_found(call, former) if former else 0
