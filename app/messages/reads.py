@@ -155,7 +155,10 @@ async def list_summarisable_after(
 
 
 async def list_newest_summarisable(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[Sent]:
-    """Return the newest `limit` messages that can be sent or that only scenes hide, in seq order."""
+    """Return the newest `limit` messages that can be sent or that only scenes hide, in seq order.
+
+    Messages that only make tool calls are among them, even without a result (`drop_unanswered`).
+    """
     rows = await db_session.raw.fetch(_NEWEST_SUMMARISABLE, chat_key, line_id, limit)
     return [_sent(row) for row in reversed(rows)]
 

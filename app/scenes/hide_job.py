@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from app.chats.head import Head
 from app.chats.heads import read_head
 from app.chats.ranges import Range, join_ranges
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
+from app.messages.calls import drop_unanswered
 from app.messages.editing import hide_by_scenes
 from app.messages.range_reads import has_message_after
 from app.messages.reads import list_newest_summarisable
@@ -94,7 +96,7 @@ async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:
     has_open = await has_message_after(db_session, *head.line, last_break)
     keep = SceneSettings.of(head.settings).auto_hide if hides(head) else None
     covered_seq = (await read_recap_state(db_session, head)).covered_seq
-    newest = [one.seq for one in await list_newest_summarisable(db_session, *head.line, keep_messages)]
+    newest = await _list_newest(db_session, head, keep_messages)
     kept_from = newest[0] if len(newest) == keep_messages else 1
     hidden = choose_hidden(scenes, has_open=has_open, keep=keep, covered_seq=covered_seq, kept_from=kept_from)
     if NAME in head.cursors:
@@ -102,6 +104,17 @@ async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:
         missing = count_missing(old, newest, keep_messages, kept_from)
         head.cursors[NAME] = replace(OpenScene.from_json(head.cursors[NAME]), hide_in=missing).to_json()
     await hide_by_scenes(db_session, head, hidden, find_rest(hidden, head.head_seq), now=made.now)
+
+
+async def _list_newest(db_session: DbSession, head: Head, most: int) -> list[int]:
+    """Return the seqs of the newest `most` messages that are sent or that only auto-hide hides, in order."""
+    limit = most
+    while True:
+        read = await list_newest_summarisable(db_session, *head.line, limit)
+        sent = drop_unanswered(read)
+        if len(sent) >= most or len(read) < limit:
+            return [one.seq for one in sent[-most:]]
+        limit = 2 * limit + 32
 
 
 HIDE_SCENES = Job(prefix=HIDE, read=_read, draft=_draft, save=_save)

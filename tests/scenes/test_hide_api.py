@@ -10,7 +10,7 @@ from tests.background import settle_rounds
 from tests.book import due_rows
 from tests.scenes.story import BY_HAND, ask, hidden, scenes, set_break, shown, story_model
 from tests.scripted_model import ScriptedModel, refuses
-from tests.talk import append, context, cut_off, edit, get, hide, put, soft_delete, talk
+from tests.talk import CALL, append, context, cut_off, edit, get, hide, put, said, soft_delete, talk
 from tests.words import numbers
 
 SHORT = BY_HAND | {"history": {"keep_messages": 1, "grow_messages": 15}}
@@ -46,6 +46,19 @@ async def test_a_new_scene_hides_the_oldest_visible_one(
     await append(api, talk(19, 19))
     await settle_rounds(dispatcher, clock)
     assert await hidden(api) == numbers(1, 16)
+
+
+async def test_calls_without_results_are_not_among_the_kept(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await make_four_scenes(api, dispatcher, clock, model)
+    await put(api, settings={"history": {"keep_messages": 7}}, status=200)
+    await append(api, [said(19, role="assistant", content="", tool_calls=[CALL])])
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == numbers(1, 8)
+    await append(api, talk(20, 20))
+    await settle_rounds(dispatcher, clock)
+    assert await hidden(api) == numbers(1, 12)
 
 
 async def test_a_new_message_makes_the_open_scene_count_again(
