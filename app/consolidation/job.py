@@ -26,6 +26,7 @@ from app.consolidation.store import find_age_time, list_noted, place_of, retract
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
+from app.knowledge.rule_queries import list_learnt_by_rule
 from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.derived import keep_refusals
 from app.layers.job import Job, Made
@@ -43,7 +44,8 @@ class _Range:
         filters: The filters that decide which of its messages are eligible.
         source: Its eligible messages.
         noted: The facts and memories that the chat already has: the facts, then the strongest memories. Empty if no
-            model is configured.
+            model is configured. If the range is read again for a person, what rules have learnt from it is left out:
+            the model is not to repeat what is noted, and this is deleted once the model has answered.
 
     """
 
@@ -72,8 +74,14 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Ra
     noted = list[Noted]()
     if ctx.model:
         aged_at = find_age_time(source, ctx.clock())
-        noted = await list_noted(db_session, head, place_of(head, source), aged_at=aged_at)
+        gone = await list_learnt_by_rule(db_session, line, due.first_seq, due.last_seq) if _is_again(claimed) else set()
+        noted = await list_noted(db_session, head, place_of(head, source), aged_at=aged_at, without=gone)
     return _Range(due, filters, source, noted)
+
+
+def _is_again(claimed: Claimed) -> bool:
+    """Return whether a person asked for the range again."""
+    return bool(claimed.payload.get(AGAIN))
 
 
 async def _find_range(db_session: DbSession, head: Head, claimed: Claimed) -> tuple[Due, Filters] | None:
@@ -81,7 +89,7 @@ async def _find_range(db_session: DbSession, head: Head, claimed: Claimed) -> tu
     if row is None:
         due = Due.from_payload(claimed.payload)
         return (due, head.filters) if due else None
-    if row["source_hash"] == row["current_hash"] and not claimed.payload.get(AGAIN):
+    if row["source_hash"] == row["current_hash"] and not _is_again(claimed):
         return None
     filters = Filters.from_json(orjson.loads(row["filters"]))
     return Due(row["first_seq"], row["last_seq"], row["learnt_at"]), filters
@@ -145,7 +153,7 @@ async def _save(db_session: DbSession, made: Made[_Range, Draft]) -> None:
         "prompt_version": draft.version,
     }
     await queries.save(db_session, head.line, values)
-    if made.claimed.payload.get(AGAIN) and draft.origin == "model":
+    if _is_again(made.claimed) and draft.origin == "model":
         await retract(db_session, head, due.first_seq, due.last_seq)
     await store(db_session, head, due, source, draft, now=made.now)
 

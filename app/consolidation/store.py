@@ -1,9 +1,10 @@
 """Stores learnt facts and memories, and reads the known ones."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
+from uuid import UUID
 
 from app.bindings.rule import hash_text
 from app.chats.head import Head
@@ -52,15 +53,20 @@ def place_of(head: Head, source: Source) -> Place:
     return Place(head.tenant, head.chat_key, source.user_id, source.sole, LearningSettings.of(head.settings))
 
 
-async def list_noted(db_session: DbSession, head: Head, place: Place, *, aged_at: datetime) -> list[Noted]:
-    """Return what the chat knows: the facts, then the strongest memories that are not in the archive at `aged_at`."""
+async def list_noted(
+    db_session: DbSession, head: Head, place: Place, *, aged_at: datetime, without: Collection[UUID] = ()
+) -> list[Noted]:
+    """Return what the chat knows: the facts, then the strongest memories that are not in the archive at `aged_at`.
+
+    The statements with the ids `without` are left out.
+    """
     view = _view(head, place)
     facts = await list_held(db_session, view)
     memory_view = MemoryView(view, MemorySettings.of(head.settings), head.time_zone, aged_at)
     memories = await list_strongest(db_session, memory_view, MOST_NOTED_MEMORIES, now=aged_at)
     return [
-        *(Noted(key, one.content or "") for key, one in sorted(facts.items())),
-        *(Noted(None, one.content) for one in memories),
+        *(Noted(key, one.content or "") for key, one in sorted(facts.items()) if one.statement_id not in without),
+        *(Noted(None, one.content) for one in memories if one.statement_id not in without),
     ]
 
 

@@ -5,8 +5,20 @@ import pytest
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from tests.consolidation.learning import begin, facts, learn_all, learns, memories, memory, sentences, turn
-from tests.scripted_model import ScriptedModel
+from tests.consolidation.learning import (
+    begin,
+    fact,
+    facts,
+    learn_all,
+    learns,
+    memories,
+    memory,
+    quoted,
+    sentences,
+    turn,
+)
+from tests.facts.asking import set_fact
+from tests.scripted_model import Request, ScriptedModel
 from tests.talk import Json, get, ok
 
 DECLINES = "I'm sorry, but I can't help with that request."
@@ -22,22 +34,22 @@ async def quote(api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedCl
     await turn(api, 1, SAID)
     model.script(DECLINES, DECLINES)
     await learn_all(dispatcher, clock)
-    (quoted,) = await memories(api)
-    assert quoted["origin"] == "extractive"
-    return quoted
+    (found,) = await memories(api)
+    assert found["origin"] == "extractive"
+    return found
 
 
 async def test_what_rules_have_learnt_is_replaced_by_the_model(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    quoted = await quote(api, dispatcher, clock, model)
+    former = await quote(api, dispatcher, clock, model)
     await turn(api, 2, "My name is Mira.")
     model.otherwise = GOOD
     await learn_all(dispatcher, clock)
     asked = ok(await api.post(PATH), 202)
     assert (asked["ranges"], asked["first_seq"], asked["last_seq"]) == (1, 1, 2)
     assert ok(await api.get(f"/v1/work/{asked['work_id']}"), 200)["layer"] == "consolidation"
-    assert await sentences(api) == {quoted["content"]}
+    assert await sentences(api) == {former["content"]}
     calls = len(model.requests)
     assert await learn_all(dispatcher, clock) == 1
     assert len(model.requests) == calls + 1
@@ -49,12 +61,12 @@ async def test_what_rules_have_learnt_is_replaced_by_the_model(
 async def test_a_model_that_declines_again_changes_nothing(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    quoted = await quote(api, dispatcher, clock, model)
+    former = await quote(api, dispatcher, clock, model)
     ok(await api.post(PATH), 202)
     model.script(DECLINES, DECLINES)
     await learn_all(dispatcher, clock)
     (kept,) = await memories(api)
-    assert kept | {"score": quoted["score"]} == quoted  # it only fades
+    assert kept | {"score": former["score"]} == former  # it only fades
     assert len(model.requests) == 4
 
 
@@ -62,13 +74,13 @@ async def test_a_model_that_declines_again_changes_nothing(
 async def test_what_a_person_has_changed_stays(
     change: Json, api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    quoted = await quote(api, dispatcher, clock, model)
-    ok(await api.patch(f"/v1/chats/c/memories/{quoted['id']}", json=change), 200)
+    former = await quote(api, dispatcher, clock, model)
+    ok(await api.patch(f"/v1/chats/c/memories/{former['id']}", json=change), 200)
     ok(await api.post(PATH), 202)
     model.otherwise = learns({"ferryman": lambda n: memory("Mira fears the deep water below the pier.", n)})
     await learn_all(dispatcher, clock)
     kept = {one["id"]: one["content"] for one in await memories(api)}
-    assert kept[quoted["id"]] == change.get("content", quoted["content"])
+    assert kept[former["id"]] == change.get("content", former["content"])
     assert len(kept) == 2
 
 
@@ -80,10 +92,32 @@ async def test_a_fact_of_the_rules_gives_way_to_the_model(
     model.script(DECLINES, DECLINES)
     await learn_all(dispatcher, clock)
     assert await facts(api) == {"name": "Mirabel"}
+    await set_fact(api, "home", "Sandoy")
+    ok(await api.post(PATH), 202)
+
+    def repeat_nothing(request: Request) -> str:
+        known = [one["fact"] for one in quoted(request, "known")]
+        assert known == ["home"], "what gives way is not among what must not be repeated"
+        return "NONE" if "name" in known else fact("name", "Mirabel", 1)
+
+    model.otherwise = repeat_nothing
+    await learn_all(dispatcher, clock)
+    assert await facts(api) == {"name": "Mirabel", "home": "Sandoy"}
+    assert [(one["key"], one["origin"]) for one in (await get(api, "/facts"))["items"]] == [
+        ("home", "person"),
+        ("name", "model"),
+    ]
+
+
+async def test_what_the_model_does_not_learn_again_is_gone(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await quote(api, dispatcher, clock, model)
     ok(await api.post(PATH), 202)
     model.otherwise = "NONE"
     await learn_all(dispatcher, clock)
-    assert await facts(api) == {}
+    assert not quoted(model.requests[-1], "known")
+    assert await memories(api) == []
 
 
 @pytest.mark.parametrize(("wanted", "ranges"), [({"first_seq": 3}, 1), ({"last_seq": 2}, 1), ({"first_seq": 5}, 0)])
