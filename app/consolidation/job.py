@@ -22,11 +22,10 @@ from app.consolidation.prompts import CONSOLIDATION
 from app.consolidation.ranges import RANGE, Due
 from app.consolidation.regeneration import AGAIN
 from app.consolidation.settings import ConsolidationSettings
-from app.consolidation.store import find_age_time, list_noted, place_of, retract, store
+from app.consolidation.store import find_age_time, list_noted, list_replaceable, place_of, retract, store
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
-from app.knowledge.rule_queries import list_learnt_by_rule
 from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.derived import keep_refusals
 from app.layers.job import Job, Made
@@ -74,7 +73,7 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Ra
     noted = list[Noted]()
     if ctx.model:
         aged_at = find_age_time(source, ctx.clock())
-        gone = await list_learnt_by_rule(db_session, line, due.first_seq, due.last_seq) if _is_again(claimed) else set()
+        gone = await list_replaceable(db_session, head, due) if _is_again(claimed) else set()
         noted = await list_noted(db_session, head, place_of(head, source), aged_at=aged_at, without=gone)
     return _Range(due, filters, source, noted)
 
@@ -154,7 +153,7 @@ async def _save(db_session: DbSession, made: Made[_Range, Draft]) -> None:
     }
     await queries.save(db_session, head.line, values)
     if _is_again(made.claimed) and draft.origin == "model":
-        await retract(db_session, head, due.first_seq, due.last_seq)
+        await retract(db_session, head, due, source)
     await store(db_session, head, due, source, draft, now=made.now)
 
 

@@ -20,6 +20,7 @@ from app.kit.db import DbSession
 from app.knowledge.errors import TooManyKeys
 from app.knowledge.learning import Place, learn_value, lock_place
 from app.knowledge.reading import Viewpoint
+from app.knowledge.rule_queries import list_learnt_by_rule
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Source as Taught
 from app.knowledge.service import retract_learnt_by_rule
@@ -118,10 +119,27 @@ async def store(db_session: DbSession, head: Head, due: Due, source: Source, dra
             record(db_session, head.line, MEMORIES)
 
 
-async def retract(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> None:
-    """Take back what rules have learnt from a range of messages, both inclusive, unless a person has changed it."""
-    for layer in await retract_learnt_by_rule(db_session, head, first_seq, last_seq):
+async def list_replaceable(db_session: DbSession, head: Head, due: Due) -> set[UUID]:
+    """Return the ids of the statements that `retract` would take back now."""
+    return await list_learnt_by_rule(db_session, head.line, due.first_seq, due.last_seq, _list_layers(head))
+
+
+async def retract(db_session: DbSession, head: Head, due: Due, source: Source) -> None:
+    """Take back what rules have learnt from `source`, the messages of `due`, unless a person has decided about it.
+
+    What belongs to a layer that is off stays, because `store` stores nothing in its place. `head` is the locked head of
+    the current line.
+    """
+    await lock_place(db_session, place_of(head, source))
+    layers = _list_layers(head)
+    for layer in await retract_learnt_by_rule(db_session, head, due.first_seq, due.last_seq, layers):
         record(db_session, head.line, layer)
+
+
+def _list_layers(head: Head) -> list[str]:
+    """Return the layers for which the chat learns: those of facts and memories that are on."""
+    of_layers = {FACTS: FactSettings.of(head.settings).enabled, MEMORIES: MemorySettings.of(head.settings).enabled}
+    return [layer for layer, enabled in of_layers.items() if enabled]
 
 
 async def _store_facts(

@@ -1,18 +1,25 @@
 """SQL of what rules have learnt from messages, without a model."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from app.kit.db import DbSession
 from app.kit.owners import CHAT_WIDE, NO_LINE
+from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.queries import Line
 
-# What a person has set, edited or decided about stays, although the service has learnt it by rule.
+# What a person has set, edited or decided about stays, although the service has learnt it by rule. So do the former
+# values of what a person set, replaced or forgot: they are the history, and texts that are not learnt again.
 _LEARNT_BY_RULE = f"""
-    t.chat_key = $1 AND t.line_id = $2 AND t.first_seq BETWEEN $3 AND $4 AND t.message_id IS NOT NULL
+    t.chat_key = $1 AND t.line_id = $2 AND t.first_seq BETWEEN $3 AND $4 AND t.layer = ANY($5)
+        AND t.message_id IS NOT NULL
         AND s.owner_key = coalesce(t.wide_key, t.chat_key)
         AND s.line_id = CASE WHEN t.wide_key IS NULL THEN '{CHAT_WIDE}' ELSE '{NO_LINE}' END::uuid
         AND s.statement_id = t.statement_id AND s.origin = 'extractive' AND s.kind IN ('fact', 'memory')
-        AND NOT s.is_set AND NOT s.edited AND NOT s.pinned AND s.archived IS NULL AND s.chosen IS NULL"""
+        AND NOT s.is_set AND NOT s.edited AND NOT s.pinned AND s.archived IS NULL
+        AND coalesce(cardinality(s.chosen), 0) = 0 AND NOT EXISTS (
+            SELECT FROM statements n WHERE n.owner_key = s.owner_key AND n.line_id = s.line_id AND n.kind = s.kind
+                AND n.character = s.character AND n.key = s.key AND n.is_set {ONE_LOOKUP_EACH})"""
 
 _LIST = f"SELECT DISTINCT s.statement_id FROM teachings t, statements s WHERE {_LEARNT_BY_RULE}"  # noqa: S608
 
@@ -21,18 +28,21 @@ _RETRACT = f"""
     RETURNING t.wide_key, t.layer"""  # noqa: S608 - constants only
 
 
-async def list_learnt_by_rule(db_session: DbSession, line: Line, first_seq: int, last_seq: int) -> set[UUID]:
+async def list_learnt_by_rule(
+    db_session: DbSession, line: Line, first_seq: int, last_seq: int, layers: Sequence[str]
+) -> set[UUID]:
     """Return the ids of the statements whose teachings `retract_learnt_by_rule` would delete now."""
-    return {row["statement_id"] for row in await db_session.raw.fetch(_LIST, *line, first_seq, last_seq)}
+    rows = await db_session.raw.fetch(_LIST, *line, first_seq, last_seq, layers)
+    return {row["statement_id"] for row in rows}
 
 
 async def retract_learnt_by_rule(
-    db_session: DbSession, line: Line, first_seq: int, last_seq: int
+    db_session: DbSession, line: Line, first_seq: int, last_seq: int, layers: Sequence[str]
 ) -> tuple[set[UUID], set[str]]:
     """Delete the teachings of what rules have learnt from a range of messages (both inclusive) on a line.
 
-    A statement without another teaching is deleted by a trigger. Returns the keys of the users and tenants in whose
-    scopes something was retracted, and the layers.
+    Only what was learnt for `layers` is deleted. A statement without another teaching is deleted by a trigger. Returns
+    the keys of the users and tenants in whose scopes something was retracted, and the layers in which it was.
     """
-    rows = await db_session.raw.fetch(_RETRACT, *line, first_seq, last_seq)
+    rows = await db_session.raw.fetch(_RETRACT, *line, first_seq, last_seq, layers)
     return {row["wide_key"] for row in rows if row["wide_key"]}, {row["layer"] for row in rows}

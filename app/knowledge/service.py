@@ -200,14 +200,17 @@ async def learn_by_messages(
     return True
 
 
-async def retract_learnt_by_rule(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> set[str]:
+async def retract_learnt_by_rule(
+    db_session: DbSession, head: Head, first_seq: int, last_seq: int, layers: Sequence[str]
+) -> set[str]:
     """Delete what rules have learnt from a range of messages (both inclusive), unless a person has changed it.
 
-    `head` is that of the chat's current line, locked. Returns the layers in which something was deleted.
+    Only what was learnt for `layers` is deleted. `head` is that of the chat's current line, locked, and the caller has
+    locked the scopes in which the chat learns. Returns the layers in which something was deleted.
     """
-    wide, layers = await rule_queries.retract_learnt_by_rule(db_session, head.line, first_seq, last_seq)
+    wide, changed = await rule_queries.retract_learnt_by_rule(db_session, head.line, first_seq, last_seq, layers)
     _raise(db_session, head.tenant, wide)
-    return layers
+    return changed
 
 
 # --- what follows from changes of a line ---
