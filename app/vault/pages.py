@@ -90,7 +90,7 @@ class Pages:
         self._memories = await self._list_memories()
         days = dict[str, list[Memory]]()
         for one in self._memories:
-            days.setdefault(f"{self._here(one.said_at):%Y-%m-%d}", []).append(one)
+            days.setdefault(self._here(one.said_at).date().isoformat(), []).append(one)
         yield "README.md", self._write_start(sorted(days))
         yield "MEMORY.md", self._write_memory("MEMORY.md")
         for day, learnt in sorted(days.items()):

@@ -13,7 +13,8 @@ from app.kit.db import Database
 from app.vault.archive import open_vault
 from app.vault.errors import InvalidVault
 from app.vault.reindex import Outcome, read_changes, reindex
-from tests.talk import append, get, ok, put, talk
+from tests.memories.asking import Learner
+from tests.talk import append, get, ok, put, said, talk
 from tests.vault.vaults import Files, export, files_of, ref_of, restore, zip_of
 
 KAI = "diary.md"
@@ -42,6 +43,20 @@ async def _reindex(
 ) -> Outcome:
     changes = read_changes(open_vault(io.BytesIO(zip_of(files))))
     return await reindex(database, ref, changes, now=clock(), dry_run=dry_run)
+
+
+async def test_days_of_an_old_story_have_pages(
+    api: httpx.AsyncClient, learn: Learner, database: Database, clock: SteppedClock, tenant: str
+) -> None:
+    await put(api, user_id="mira", characters=[{"name": "Kai"}], settings={"consolidation": {"enabled": False}})
+    await append(api, [said(1, sent_at="0800-05-01T08:00:00Z")])
+    await learn("The longships came up the river.", "m1")
+    files = await _files(database, ref_of(tenant))
+    assert _day(files) == "0800-05-01.md"
+    assert "- [Monday, 1 May 800](0800-05-01.md)\n" in files["README.md"].decode()
+    assert _numbers(await _reindex(database, ref_of(tenant), files, clock)) == (0, 0, 0, 0)
+    _replace(files, "0800-05-01.md", ("river", "fjord"))
+    assert _numbers(await _reindex(database, ref_of(tenant), files, clock)) == (1, 0, 0, 0)
 
 
 def _numbers(outcome: Outcome) -> tuple[int, int, int, int]:
