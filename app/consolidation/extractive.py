@@ -18,6 +18,7 @@ from app.summarising.sentences import count_words
 from app.summarising.transcript import Utterance
 
 EXTRACT_VERSION = "extractive/1"
+"""The version of the rules. Every version begins with `extractive/`, which is how `queries.py` finds what they read."""
 
 _PART_MESSAGES = 10
 _MESSAGE_TOKENS = 7

@@ -19,7 +19,7 @@ from tests.consolidation.learning import (
 )
 from tests.facts.asking import set_fact
 from tests.scripted_model import Request, ScriptedModel
-from tests.talk import Json, get, ok
+from tests.talk import Json, get, ok, soft_delete
 
 DECLINES = "I'm sorry, but I can't help with that request."
 PATH = "/v1/chats/c/consolidation/regenerate"
@@ -136,6 +136,19 @@ async def test_only_ranges_of_the_wanted_messages_are_read_again(
     await learn_all(dispatcher, clock)
     assert ok(await api.post(PATH, json=wanted), 202 if ranges else 200)["ranges"] == ranges
     assert (await get(api, ""))["work"]["due"] == ranges
+
+
+async def test_a_range_without_messages_is_not_read_again(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await quote(api, dispatcher, clock, model)
+    for message_id in ("m1", "m2"):
+        await soft_delete(api, message_id)
+    await learn_all(dispatcher, clock)
+    calls = len(model.requests)
+    assert ok(await api.post(PATH), 200)["ranges"] == 0
+    assert await learn_all(dispatcher, clock) == 0
+    assert len(model.requests) == calls
 
 
 async def test_nothing_is_read_again_while_consolidation_is_off(api: httpx.AsyncClient) -> None:
