@@ -37,7 +37,8 @@ _LOCK = "SELECT 1 FROM statements WHERE owner_key = $1 AND line_id = $2 AND stat
 _RECHECK = f"""
     UPDATE teachings o SET hidden = n.hidden, said_at = n.said_at FROM (
         SELECT t.teaching_id, NOT ({_MATCHES}) AS hidden,
-            CASE WHEN m.seq = ANY($4::int[]) THEN least(m.sent_at, $5) ELSE t.said_at END AS said_at
+            CASE WHEN t.said_at IS NOT NULL AND m.seq = ANY($4::int[]) THEN least(m.sent_at, $5) ELSE t.said_at
+                END AS said_at
         FROM teachings t CROSS JOIN LATERAL (
             SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND seq = t.first_seq {ONE_LOOKUP_EACH}) AS m
         WHERE t.chat_key = $1 AND t.line_id = $2 AND t.first_seq = ANY($3) AND t.text_hash IS NOT NULL
@@ -50,7 +51,7 @@ _MOVE_BY_MESSAGES = f"""
     INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq, hidden, message_id,
         text_hash, said_at)
     SELECT $1, $2, t.teaching_id, t.layer, t.statement_id, t.wide_key, m.seq, NOT ({_MATCHES}), t.message_id,
-        t.text_hash, least(m.sent_at, $5::timestamptz)
+        t.text_hash, CASE WHEN t.said_at IS NOT NULL THEN least(m.sent_at, $5::timestamptz) END
     FROM teachings t CROSS JOIN LATERAL (
         SELECT * FROM messages WHERE chat_key = $1 AND line_id = $2 AND message_id = t.message_id
         {ONE_LOOKUP_EACH}) AS m
@@ -95,7 +96,8 @@ async def recheck(
 ) -> list[UUID]:
     """Hide or show the teachings by messages at `seqs`, and update the dates of those at `redated`, a part of `seqs`.
 
-    No date is after `now`. Return the `wide_key`s of the changed teachings, without null.
+    No date is after `now`. Rows from before the column `said_at` stay without a date. Return the `wide_key`s of the
+    changed teachings, without null.
     """
     return _wide(await db_session.raw.fetch(_RECHECK, *line, list(seqs), list(redated), now))
 
@@ -105,7 +107,7 @@ async def move_by_messages(
 ) -> None:
     """Copy what messages after a seq of another line taught, if this line has these messages.
 
-    No date is after `now`.
+    No date is after `now`. Rows from before the column `said_at` stay without a date.
     """
     await db_session.raw.execute(_MOVE_BY_MESSAGES, *line, from_line_id, after_seq, now)
 

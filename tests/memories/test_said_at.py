@@ -164,6 +164,21 @@ async def test_a_memory_from_before_keeps_its_date(
     assert await dates(api) == {LANTERN.format("north"): NOON}
 
 
+@pytest.mark.parametrize("insert", [False, True])
+async def test_a_memory_from_before_keeps_it_in_a_reimport(
+    api: httpx.AsyncClient, learn: Learner, database: Database, tenant: str, insert: bool
+) -> None:
+    await begin(api)
+    texts = ["One.", "Two.", "Three."]
+    await append(api, [message(n, text) for n, text in enumerate(texts, start=1)])
+    await learn(LANTERN.format("north"), "m2")
+    async with database.raw() as connection:
+        await connection.execute("UPDATE teachings SET said_at = NULL WHERE chat_key = $1", chat_key(tenant, "c"))
+    again = [sent(n, 50 - n, text) for n, text in enumerate(texts, start=1)]
+    await reimport(api, [sent(9, 60, "Before."), *again] if insert else again)
+    assert await dates(api) == {LANTERN.format("north"): NOON}
+
+
 async def test_what_a_person_wrote_is_dated_by_the_clock(
     api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
 ) -> None:
