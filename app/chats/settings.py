@@ -150,8 +150,9 @@ class RecallSettings(PlacementSettings):
     position: Literal["none", "before_prompt", "in_prompt", "in_chat", -1, 0, 1, 2] = Field(
         "in_prompt",
         description="Where the search results are placed: `in_prompt` puts them after the history, `in_chat` among the "
-        "messages, `none` omits them, and nothing is searched. They change in every turn, so with `before_prompt` the "
-        "provider can cache nothing, and the context has no breakpoints. SillyTavern's numbers are accepted.",
+        "messages, `none` omits them, and nothing is searched. They change in every turn: with `before_prompt`, the "
+        "provider can cache nothing in a turn with results, and the context then has no breakpoints. SillyTavern's "
+        "numbers are accepted.",
     )
 
     mode: Literal["off", "auto", "tool"] = Field(

@@ -18,9 +18,11 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/consolidation", tags=["knowledge"
 async def regenerate_learnt(ref: WritingChat, db_session: Db, clock: Now, wanted: LearnAgain | None = None) -> Response:
     """Learn again, with the model, from messages from which facts and memories were learnt without it.
 
-    What was quoted from these messages is replaced by what the model learns, except for facts and memories that a
-    person has changed. If no answer of the model can be used, everything stays. Returns 200 if there are no such
-    messages.
+    Once the model has answered, the facts and quotations that rules have learnt from these messages are deleted, and
+    what the model learns is stored. Those that a person has changed, pinned or archived stay, and so do the former
+    values of what a person set, replaced or forgot. If facts or memories are off, the chat keeps those that it has. If
+    no answer of the model can be used, everything stays. If no model is configured, the rules read the messages once
+    more. Returns 200 if there are no such messages.
     """
     wanted = wanted or LearnAgain()
     again = await learn_again(db_session, ref, first_seq=wanted.first_seq, last_seq=wanted.last_seq, now=clock())

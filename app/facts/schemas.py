@@ -45,10 +45,17 @@ class FactOut(BaseModel):
     edited: bool = Field(description=EDITED)
     category: str | None = Field(
         description="The subject, if the fact was learnt: `personal`, `preference`, `goal`, `context`, `relationship` "
-        "or `technical`; null if none of these applies, or if it was set."
+        "or `technical`; null if none of these applies, if the fact was set, or if a release that did not keep it "
+        "learnt the fact."
     )
-    importance: float | None = Field(description="From 0 to 1, if the fact was learnt; null if it was set.")
-    tags: list[str] = Field(description="Short words, if the fact was learnt.")
+    importance: float | None = Field(
+        description="From 0 to 1, if the fact was learnt; null if it was set, or if a release that did not keep the "
+        "importance learnt it."
+    )
+    tags: list[str] = Field(
+        description="Short words, if the fact was learnt; empty if it was set, or if a release that did not keep the "
+        "tags learnt it."
+    )
     sources: list[str] = Field(description=SOURCES)
     created_at: datetime = Field(description="When the value was set or learnt.")
 
