@@ -17,7 +17,7 @@ from app.layers.derived import Origin
 from app.memories import queries
 from app.memories.decay import order_key
 from app.memories.dedupe import Known, compare
-from app.memories.memory import DEFAULT_IMPORTANCE, Category
+from app.memories.memory import DEFAULT_IMPORTANCE, Category, Memory
 from app.memories.queries import KIND, Choice, Keeping
 from app.memories.settings import MemorySettings
 
@@ -101,7 +101,8 @@ class _KnownMemories:
     """What a new sentence is compared with.
 
     Attributes:
-        held: The live memories, oldest first.
+        held: The live memories that are not in the archive, oldest first.
+        faded: The statements of those that have faded into the archive, by the folded text.
         settled: The statements whose texts persons replaced or put into the archive, by the folded text.
         gone: The forgotten texts.
         hashes: The hashes of the texts that were forgotten or that persons replaced.
@@ -109,6 +110,7 @@ class _KnownMemories:
     """
 
     held: dict[UUID, _Held]
+    faded: dict[str, _Taught]
     settled: dict[str, _Taught]
     gone: Sequence[Known[UUID | _Forgotten]]
     hashes: frozenset[bytes]
@@ -121,8 +123,9 @@ class _KnownMemories:
         former = self.held[verdict.id] if verdict.id else None
         if former and verdict.outcome == "duplicate":
             return _Taught(former.memory_id, former.statement_id)
-        if settled := self.settled.get(fold(content)):
-            return settled
+        folded = fold(content)
+        if known := self.faded.get(folded) or self.settled.get(folded):
+            return known
         texts = [content, *([former.known.content] if former else [])]
         return _Forgotten(None) if any(hash_content(text) in self.hashes for text in texts) else former
 
@@ -131,6 +134,7 @@ class _KnownMemories:
         held = self.held.get(taught.memory_id)
         if held and held.statement_id == taught.statement_id:
             del self.held[taught.memory_id]
+        self.faded = {text: one for text, one in self.faded.items() if one != taught}
         self.settled = {text: one for text, one in self.settled.items() if one != taught}
 
 
@@ -150,7 +154,9 @@ async def remember(
 
     Each sentence is compared with the memories of the scope that the line sees as live and not in the archive, the
     sentences before it, the texts that persons replaced or put into the archive, and the memories that were forgotten
-    in the scope or in a nearer one. The caller defers `LayerChanged`, which also writes the head.
+    in the scope or in a nearer one. A memory that has faded into the archive is dated again if a sentence has its text,
+    which brings it back; a similar sentence is a new memory. The caller defers `LayerChanged`, which also writes the
+    head.
 
     Args:
         db_session: Open unit of work.
@@ -221,17 +227,19 @@ async def _read_known(
     """Return what the sentences that a line teaches are compared with."""
     hashes, forgotten = await queries.list_forgotten(db_session, scope, head.line, character=character)
     settled = await queries.list_settled(db_session, scope)
+    seen = await queries.list_seen(db_session, scope, head.line, keeping, Choice())
+    faded = [one for one in seen if one.archived and not one.archived_by_person]
     return _KnownMemories(
-        await _list_held(db_session, head, scope, keeping),
+        _hold([one for one in seen if not one.archived]),
+        {fold(one.content): _Taught(one.memory_id, one.statement_id) for one in faded},
         {fold(content): _Taught(memory_id, statement_id) for memory_id, statement_id, content in settled},
         [Known(_Forgotten(memory_id), content, is_forgotten=True) for memory_id, content in forgotten],
         hashes,
     )
 
 
-async def _list_held(db_session: DbSession, head: Head, scope: ScopeKey, keeping: Keeping) -> dict[UUID, _Held]:
-    """Return the memories to compare with, oldest first."""
-    seen = await queries.list_seen(db_session, scope, head.line, keeping, Choice(archived=False))
+def _hold(memories: Sequence[Memory]) -> dict[UUID, _Held]:
+    """Return memories as those to compare with, oldest first."""
     return {
         one.memory_id: _Held(
             one.memory_id,
@@ -240,7 +248,7 @@ async def _list_held(db_session: DbSession, head: Head, scope: ScopeKey, keeping
             one.learnt_at,
             one.choices,
         )
-        for one in sorted(seen, key=lambda memory: (memory.learnt_at, memory.statement_id))
+        for one in sorted(memories, key=lambda memory: (memory.learnt_at, memory.statement_id))
     }
 
 

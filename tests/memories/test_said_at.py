@@ -128,6 +128,28 @@ async def test_a_memory_that_is_said_again_is_new_again(
     assert await dates(api) == {text: NOON - 40 * DAY}
 
 
+async def test_a_faded_memory_that_is_said_again_is_back(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api, preset="decay", consolidation={"enabled": False})
+    await append(api, [sent(1, 100), sent(2, 0), sent(3, 0)])
+    text = LANTERN.format("north")
+    first = await learn(text, "m1")
+    assert await listed(api, archived=True) == {text}
+    assert await learn(text.upper(), "m2") == ("duplicate", first.memory_id)
+    assert (await dates(api))[text] == NOON
+    assert await listed(api, archived=True) == set()
+    await soft_delete(api, "m2")
+    assert await listed(api, archived=True) == {text}
+
+
+async def test_a_faded_memory_has_no_new_text(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api, preset="decay", consolidation={"enabled": False})
+    await append(api, [sent(1, 100), sent(2, 0)])
+    old, new = (f"Mira bought {number} green lanterns in Bergen." for number in (2, 3))
+    await learn(old, "m1")
+    assert (await learn(new, "m2")).outcome == "new"
+    assert (await listed(api), await listed(api, archived=True)) == ({new}, {old})
+
+
 async def test_the_newer_text_of_a_memory_has_its_own_date(
     api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
 ) -> None:
