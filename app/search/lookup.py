@@ -116,7 +116,7 @@ async def search_chat(
     texts, meant = Texts([]), dict[str, str]()
     if terms or meaning:
         texts = await queries.look_up_in_chat(db_session.raw, statement, line, wanted, meaning)
-        meant = await find_words_meant(db_session.raw, line, terms, [row["text"] for row in texts.rows], stem)
+        meant = await find_words_meant(db_session.raw, line, terms, [row["text"] for row in texts.rows], chat.language)
     if meant:
         words = with_stems([*terms, *meant.values()], stem)
         wanted = wanted._replace(patterns=list_patterns(words), keys=list_wanted(words))

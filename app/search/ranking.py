@@ -18,8 +18,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from app.memories.memory import DEFAULT_IMPORTANCE
+from app.passages.frequent import FREQUENT
 from app.passages.names import find_names, is_name
-from app.passages.words import count_words, list_words, stem_likely
+from app.passages.words import count_words, has_frequent, list_words, stem_likely
 
 LEAST_SIMILARITY = 0.45
 """A word that is less similar to a term than this does not match the term."""
@@ -163,11 +164,26 @@ def rank(
 
 
 def find_unmatched(
-    terms: Sequence[str], texts: Sequence[str], *, stem: Callable[[str], str] | None = None
+    terms: Sequence[str],
+    texts: Iterable[str],
+    *,
+    stem: Callable[[str], str] | None = None,
+    language: str | None = None,
 ) -> list[str]:
-    """Return the terms that no text has, neither the word itself or a word with the same stem, nor a similar word."""
-    matched = set().union(*_compare(terms, texts, stem, {})[1])
-    return [term for term in terms if (stem(term) if stem else term) not in matched]
+    """Return the terms that no text has, neither the word itself or a word with the same stem, nor a similar word.
+
+    A frequent word of the language (`is_frequent`) is similar to no term. The texts are read until each term is found.
+    """
+    stems = {term: stem(term) if stem else term for term in terms}
+    similar = SimilarTerms(list(stems.values()))
+    frequent = set(stem_likely(FREQUENT, stems.values(), stem)) if has_frequent(language) else frozenset[str]()
+    left = set(stems.values())
+    for text in texts:
+        if not left:
+            break
+        words = _count(text, list(stems.values()), stem).keys()
+        left -= words | similar.find_near(words - frequent).keys()
+    return [term for term in terms if stems[term] in left]
 
 
 def weigh_strength(strength: float) -> float:

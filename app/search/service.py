@@ -112,7 +112,7 @@ async def search(
     """
     found = await find(connection, line, terms, meaning, now=now)
     texts = [row["text"] for row in found.texts.rows]
-    meant = await find_words_meant(connection, (line.chat_key, line.line_id), terms, texts, line.stem)
+    meant = await find_words_meant(connection, (line.chat_key, line.line_id), terms, texts, line.language)
     if meant:
         found = await find(connection, line, [*terms, *meant.values()], meaning, now=now)
     return await rank_found(found, line, terms, meant)

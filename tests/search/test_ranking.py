@@ -255,6 +255,9 @@ def test_terms_without_a_word_or_a_similar_one_are_unmatched() -> None:
     assert find_unmatched(["lantern", "lamp", "key"], texts) == ["lamp", "key"]
     assert find_unmatched(["lantern", "lamp", "key"], texts, stem=shorten) == ["key"]
     assert find_unmatched(["key"], []) == ["key"]
+    assert find_unmatched(["theif"], ["It is their lantern."]) == ["theif"]
+    assert find_unmatched(["theif"], ["It is their lantern."], language="de") == [], "it is no frequent word there"
+    assert find_unmatched(["theif"], ["It is their lantern.", "A thief."]) == ["theif"]
 
 
 def shorten(word: str) -> str:
