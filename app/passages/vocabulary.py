@@ -14,30 +14,49 @@ from app.passages.words import list_words
 MOST_TEXTS = 500
 """How many messages of the index, and how many seqs at the end of the line that are not in it, are considered."""
 
-# One scan of the index for all words: a scan for each of some hundred words would take ten times as long.
+# One scan of the index for all words: a scan for each of some hundred words would take ten times as long. Of each term,
+# of which there are few, all rows are counted: the limit could leave out the only one.
 _IN_INDEX = f"""
     SELECT found.key, count(*) AS texts FROM (
         SELECT p.keys FROM passages p
         WHERE (p.chat_key = $1) {NOT_BY_INDEX} AND p.keys && $2::int[] LIMIT {MOST_TEXTS}) AS p
     CROSS JOIN LATERAL unnest(p.keys) AS found (key) JOIN unnest($2::int[]) AS wanted (key) ON wanted.key = found.key
-    GROUP BY found.key"""  # noqa: S608 - of constants
+    GROUP BY found.key
+    UNION ALL
+    SELECT term.key, p.texts FROM unnest($3::int[]) AS term (key) CROSS JOIN LATERAL (
+        SELECT count(*) AS texts FROM passages p
+        WHERE (p.chat_key = $1) {NOT_BY_INDEX} AND p.keys @> ARRAY[term.key]) AS p"""  # noqa: S608 - of constants
 
 _OUTSIDE = f"""
-    SELECT m.content FROM chats c
+    SELECT m.content, m.name FROM chats c
     CROSS JOIN LATERAL ({write_outside_index(f"{IS_NOT_DELETED} AND {IS_OF_STORY}", MOST_TEXTS)}) AS m
     WHERE c.chat_key = $1 AND c.line_id = $2"""  # noqa: S608 - of constants
 
 
-async def count_texts(connection: Connection, line: tuple[UUID, UUID], words: Sequence[str]) -> Counter[str]:
+async def count_texts(
+    connection: Connection, line: tuple[UUID, UUID], terms: Sequence[str], words: Sequence[str]
+) -> Counter[str]:
     """Return how many messages have each of these folded words, of those that are considered.
 
-    A word that a message had in a former text, or on another line, may be counted.
+    The limit for messages of the index applies to `words`, and not to `terms`. A term also counts where it is part of
+    the name that a message outside the index has. A word that a message had in a former text, or on another line, may
+    be counted.
+
+    Args:
+        connection: A connection.
+        line: The chat's key, and the line.
+        terms: Some words, each of which is looked up for itself.
+        words: Up to some thousand other words.
+
     """
     chat_key, _ = line
-    by_number = {hash_keys(chat_key, [word])[0]: word for word in words}
-    rows = await connection.fetch(_IN_INDEX, chat_key, list(by_number))
-    counts = Counter({by_number[row["key"]]: row["texts"] for row in rows})
-    wanted = frozenset(words)
+    by_number = {hash_keys(chat_key, [word])[0]: word for word in (*words, *terms)}
+    rows = await connection.fetch(_IN_INDEX, chat_key, hash_keys(chat_key, words), hash_keys(chat_key, terms))
+    counts = Counter[str]()
+    for row in rows:
+        counts[by_number[row["key"]]] += row["texts"]
+    wanted, named = frozenset((*words, *terms)), frozenset(terms)
     for row in await connection.fetch(_OUTSIDE, *line):
-        counts.update(wanted.intersection(list_words(row["content"])))
+        found = wanted.intersection(list_words(row["content"]))
+        counts.update(found | named.intersection(list_words(row["name"] or "")))
     return counts

@@ -101,7 +101,8 @@ async def search_chat(
     chat = await get_line(db_session, ref, asked.line)
     scene = await get_scene(db_session, ref, asked.scene, line=asked.line) if asked.scene else None
     stem = stemmer_of(chat.language)
-    terms = find_query_terms(asked.query, chat.language, list_known_names(chat.characters, chat.user_name))
+    names = list_known_names(chat.characters, chat.user_name)
+    terms = find_query_terms(asked.query, chat.language, names)
     if asked.character is not None and not accepts(chat.characters, asked.character):
         message = word_unknown(chat.characters)
         raise Invalid(f"character: {message}", errors=[{"loc": ["body", "character"], "msg": message}])
@@ -116,7 +117,9 @@ async def search_chat(
     texts, meant = Texts([]), dict[str, str]()
     if terms or meaning:
         texts = await queries.look_up_in_chat(db_session.raw, statement, line, wanted, meaning)
-        meant = await find_words_meant(db_session.raw, line, terms, [row["text"] for row in texts.rows], chat.language)
+        speakers = name_speakers(chat.characters, chat.user_name)
+        found = [word_spoken(row["text"], row["role"], row["name"], speakers) for row in texts.rows]
+        meant = await find_words_meant(db_session.raw, line, terms, found, chat.language, names)
     if meant:
         words = with_stems([*terms, *meant.values()], stem)
         wanted = wanted._replace(patterns=list_patterns(words), keys=list_wanted(words))

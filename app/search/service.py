@@ -104,15 +104,21 @@ class Found(NamedTuple):
 
 
 async def search(
-    connection: Connection, line: Searched, terms: Sequence[str], meaning: QueryVector | None = None, *, now: datetime
+    connection: Connection,
+    line: Searched,
+    terms: Sequence[str],
+    meaning: QueryVector | None = None,
+    *,
+    now: datetime,
+    names: Sequence[str],
 ) -> list[Hit]:
     """Return the texts of a line that have one of the terms, a similar word or a similar meaning, best first.
 
-    Misspelt terms are corrected (`meant.py`).
+    Misspelt terms are corrected (`meant.py`), but none of the `names` of the chat's characters and of its user.
     """
     found = await find(connection, line, terms, meaning, now=now)
-    texts = [row["text"] for row in found.texts.rows]
-    meant = await find_words_meant(connection, (line.chat_key, line.line_id), terms, texts, line.language)
+    texts = [word_spoken(row["text"], row["role"], row["name"], line.speakers) for row in found.texts.rows]
+    meant = await find_words_meant(connection, (line.chat_key, line.line_id), terms, texts, line.language, names)
     if meant:
         found = await find(connection, line, [*terms, *meant.values()], meaning, now=now)
     return await rank_found(found, line, terms, meant)

@@ -34,7 +34,8 @@ class MemorySearch(BaseModel):
 async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
     db_session = call.db_session
     chat = await get_line(db_session, call.ref, None)
-    terms = find_query_terms(arguments.query, chat.language, list_known_names(chat.characters, chat.user_name))
+    names = list_known_names(chat.characters, chat.user_name)
+    terms = find_query_terms(arguments.query, chat.language, names)
     meaning = await embed_query(call.embedder, arguments.query)
     if not terms and meaning is None:
         return read("The query has no word to search for. Name a person, a thing, a place or an event.")
@@ -49,7 +50,8 @@ async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
         language=chat.language,
     )
     aged_at = view.find_age_time(call.now)
-    hits = (await search(db_session.raw, searched, terms, meaning, now=aged_at))[: arguments.limit]
+    found = await search(db_session.raw, searched, terms, meaning, now=aged_at, names=names)
+    hits = found[: arguments.limit]
     if not hits:
         words = " ".join(arguments.query.split())
         return read(f"Nothing was found for “{words}”. Try other words. Do not claim to remember it.")

@@ -3,8 +3,12 @@
 import httpx
 import pytest
 
+from app.dispatcher import Dispatcher
+from app.kit.clock import SteppedClock
+from tests.background import settle
 from tests.facts.asking import begin
-from tests.search.finding import find, message
+from tests.memories.asking import write
+from tests.search.finding import begin_long, find, message
 from tests.search.test_search_api import found, search
 from tests.talk import append, put
 
@@ -35,3 +39,44 @@ async def test_other_languages_have_words_of_their_own(api: httpx.AsyncClient) -
     await put(api, status=200, language="de")
     await append(api, [message(1, "Er hatte eine Not."), message(2, "Das Boot sinkt.")])
     assert await found(api, "noot") == ["message:m1"]
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+async def test_a_word_of_a_message_is_not_misspelt(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, is_indexed: bool
+) -> None:
+    await begin(api, memos={"enabled": False}, recall={"mode": "tool"})
+    lamps = [message(n, f"The lamp burns, day {n}.") for n in range(1, 601)]
+    await append(api, [*lamps, message(601, "The lamb sleeps."), *[message(n, "We sail.") for n in range(602, 666)]])
+    await write(api, "They have two lamps and a lamp.")
+    if is_indexed:
+        await settle(dispatcher, clock)
+    assert await found(api, "lamb", kinds=["message"]) == ["message:m601"]
+    assert await found(api, "lamb", kinds=["memory"]) == []
+    assert len(await found(api, "lamo", kinds=["memory"])) == 1
+
+
+async def test_a_word_of_the_history_is_not_misspelt(api: httpx.AsyncClient) -> None:
+    await begin_long(api, "The lamp burns.")
+    assert "The lamp burns." in await find(api, "lamb")
+    await append(api, [message(7, "The lamb sleeps.")])
+    assert "Nothing was found" in await find(api, "lamb")
+
+
+async def test_a_name_of_the_chat_is_not_misspelt(api: httpx.AsyncClient) -> None:
+    await begin_long(api, "Hanna sails.")
+    for query in ("Anna", "Canna"):
+        assert await found(api, query) == ["message:m1"]
+        assert "Hanna" in await find(api, query)
+    await put(api, status=200, characters=[{"name": "Anna Berg"}], user_name="Canna")
+    for query in ("Anna", "Canna"):
+        assert await found(api, query) == []
+        assert "Nothing was found" in await find(api, query)
+
+
+async def test_the_speaker_of_a_found_message_is_not_misspelt(api: httpx.AsyncClient) -> None:
+    await begin_long(api, "Hanna sails.")
+    await append(api, [message(7, "No key.", name="Janna"), *[message(n, "Well.") for n in range(8, 12)]])
+    assert await found(api, "Janna key") == ["message:m7"]
+    assert "Hanna" not in await find(api, "Janna key")
+    assert await found(api, "Janna") == [], "she is a speaker of the newest messages"
