@@ -1,5 +1,6 @@
 """Reads which of some words the messages of a line have."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
@@ -9,10 +10,16 @@ from app.kit.planner import NOT_BY_INDEX
 from app.messages.rules import IS_NOT_DELETED, IS_OF_STORY
 from app.passages.keys import hash_keys
 from app.passages.lookup import write_outside_index
-from app.passages.words import list_words
+from app.passages.words import split_words
 
 MOST_TEXTS = 500
 """How many messages of the index, and how many seqs at the end of the line that are not in it, are considered."""
+
+MOST_CHARS = 2_000_000
+"""How many characters of the messages that are not in the index are read, in all of them together.
+
+Each message gets an equal share: its first 20,000 characters if there are 100 messages or fewer.
+"""
 
 # One scan of the index for all words: a scan for each of some hundred words would take ten times as long. Of each term,
 # of which there are few, all rows are counted: the limit could leave out the only one.
@@ -28,7 +35,7 @@ _IN_INDEX = f"""
         WHERE (p.chat_key = $1) {NOT_BY_INDEX} AND p.keys @> ARRAY[term.key]) AS p"""  # noqa: S608 - of constants
 
 _OUTSIDE = f"""
-    SELECT m.content, m.name FROM chats c
+    SELECT left(m.content, ({MOST_CHARS} / greatest(count(*) OVER (), 100))::int) AS content, m.name FROM chats c
     CROSS JOIN LATERAL ({write_outside_index(f"{IS_NOT_DELETED} AND {IS_OF_STORY}", MOST_TEXTS)}) AS m
     WHERE c.chat_key = $1 AND c.line_id = $2"""  # noqa: S608 - of constants
 
@@ -55,8 +62,13 @@ async def count_texts(
     counts = Counter[str]()
     for row in rows:
         counts[by_number[row["key"]]] += row["texts"]
-    wanted, named = frozenset((*words, *terms)), frozenset(terms)
-    for row in await connection.fetch(_OUTSIDE, *line):
-        found = wanted.intersection(list_words(row["content"]))
-        counts.update(found | named.intersection(list_words(row["name"] or "")))
+    outside = [tuple(row) for row in await connection.fetch(_OUTSIDE, *line)]
+    return counts + await asyncio.to_thread(_count, outside, frozenset(terms), frozenset((*words, *terms)))
+
+
+def _count(texts: Sequence[tuple[str, str | None]], terms: frozenset[str], words: frozenset[str]) -> Counter[str]:
+    """Return how many texts have each of the words, or, in the name that is given with the text, each of the terms."""
+    counts = Counter[str]()
+    for text, name in texts:
+        counts.update(words.intersection(split_words(text)) | terms.intersection(split_words(name or "")))
     return counts

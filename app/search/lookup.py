@@ -26,7 +26,7 @@ from app.scenes.book import get_scene
 from app.search import queries
 from app.search.meant import find_words_meant
 from app.search.queries import QueryVector, Sources, Texts, Wanted
-from app.search.ranking import Candidate, Scored, find_similarities, rank
+from app.search.ranking import Candidate, Scored, find_similarities, rank, share_chars
 from app.search.schemas import ChatSearchIn, SearchIn
 from app.search.service import statements_in_use
 from app.search.snippets import make_snippet
@@ -34,13 +34,6 @@ from app.search.stems import Stem, stemmer_of, stemmer_of_all, with_stems
 
 MAX_SOURCES = 50
 """A result names at most this many messages that it comes from; only a fact names all that taught it."""
-
-MOST_RANKED_CHARS = 2_000_000
-"""The most characters that are compared with a query, in all texts together.
-
-Each text gets an equal share. With 100 texts or fewer, its first 20,000 characters are compared; with more texts,
-fewer.
-"""
 
 MAX_WIDE_MEMORIES = 1_000
 """Of the memories of a user's own scope, at most this many are searched, the strongest."""
@@ -118,8 +111,9 @@ async def search_chat(
     if terms or meaning:
         texts = await queries.look_up_in_chat(db_session.raw, statement, line, wanted, meaning)
         speakers = name_speakers(chat.characters, chat.user_name)
-        found = [word_spoken(row["text"], row["role"], row["name"], speakers) for row in texts.rows]
-        meant = await find_words_meant(db_session.raw, line, terms, found, chat.language, names)
+        meant = await find_words_meant(
+            db_session.raw, line, terms, texts.rows, language=chat.language, names=names, speakers=speakers
+        )
     if meant:
         words = with_stems([*terms, *meant.values()], stem)
         wanted = wanted._replace(patterns=list_patterns(words), keys=list_wanted(words))
@@ -212,7 +206,7 @@ def _rank(texts: Texts, terms: _Terms, wide: Sequence[Row] = ()) -> list[_Found]
     """Return the texts that answer a query, best first; `wide` are further texts, which are about no message."""
     rows = [*map(dict, texts.rows), *wide]
     by_number = {str(row["number"]): row for row in _merge(rows)}
-    most_chars = MOST_RANKED_CHARS // max(len(rows), 100)
+    most_chars = share_chars(len(rows))
     speakers_of = cache(lambda characters, user_name: name_speakers(orjson.loads(characters), user_name))
     candidates = [
         Candidate(

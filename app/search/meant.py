@@ -1,14 +1,15 @@
 """Finds the words that are meant by misspelt terms of a query."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 from uuid import UUID
 
+from app.chats.characters import word_spoken
 from app.kit.db import Connection
 from app.passages.vocabulary import count_texts
 from app.passages.words import is_topical, split_words
-from app.search.ranking import find_unmatched
+from app.search.ranking import find_unmatched, share_chars
 from app.search.spelling import can_correct, choose_nearest, list_neighbours
 from app.search.stems import stemmer_of
 
@@ -20,31 +21,45 @@ async def find_words_meant(
     connection: Connection,
     line: tuple[UUID, UUID],
     terms: Sequence[str],
-    texts: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    *,
     language: str | None,
     names: Iterable[str],
+    speakers: Mapping[str, str],
 ) -> dict[str, str]:
     """Return by misspelt term the word of the line's messages that is probably meant.
 
-    A term is corrected only if none of `texts` has the word or a similar one, no message of the line that is considered
-    (`count_texts`) has the word, and it is part of no name of the chat.
+    A term is corrected only if no text of `rows` has the word or a similar one, no message of the line that is
+    considered (`count_texts`) has the word, and it is part of no name of the chat. If no term can be corrected, no text
+    is read.
 
     Args:
         connection: A connection.
         line: The chat's key, and the line.
         terms: The terms of a query.
-        texts: The texts that a search for the terms has found, with their speakers.
+        rows: What a search for the terms has found, with the columns `text`, `role` and `name` of `Texts`.
         language: The language of the chat (BCP 47), if known. A word that says nothing in it (`is_topical`) is neither
             similar nor meant.
         names: The names of the chat's characters and of its user.
+        speakers: By role, the name that a message gets if it has none of its own.
 
     """
     of_names = {word for name in names for word in split_words(name)}
-    unmatched = await asyncio.to_thread(find_unmatched, terms, texts, stem=stemmer_of(language), language=language)
-    misspelt = [term for term in unmatched if can_correct(term) and term not in of_names][:MOST_CORRECTED]
+    possible = [term for term in terms if can_correct(term) and term not in of_names]
+    if not possible:
+        return {}
+    misspelt = (await asyncio.to_thread(_find_unmatched, possible, rows, language, speakers))[:MOST_CORRECTED]
     if not misspelt:
         return {}
     words = dict.fromkeys(word for term in misspelt for word in list_neighbours(term) if is_topical(word, language))
     known = await count_texts(connection, line, misspelt, list(words))
     meant = {term: choose_nearest(term, known) for term in misspelt if not known[term]}
     return {term: word for term, word in meant.items() if word is not None}
+
+
+def _find_unmatched(
+    terms: Sequence[str], rows: Sequence[Mapping[str, Any]], language: str | None, speakers: Mapping[str, str]
+) -> list[str]:
+    most_chars = share_chars(len(rows))
+    texts = (word_spoken(row["text"], row["role"], row["name"], speakers)[:most_chars] for row in rows)
+    return find_unmatched(terms, texts, stem=stemmer_of(language), language=language)

@@ -117,8 +117,15 @@ async def search(
     Misspelt terms are corrected (`meant.py`), but none of the `names` of the chat's characters and of its user.
     """
     found = await find(connection, line, terms, meaning, now=now)
-    texts = [word_spoken(row["text"], row["role"], row["name"], line.speakers) for row in found.texts.rows]
-    meant = await find_words_meant(connection, (line.chat_key, line.line_id), terms, texts, line.language, names)
+    meant = await find_words_meant(
+        connection,
+        (line.chat_key, line.line_id),
+        terms,
+        found.texts.rows,
+        language=line.language,
+        names=names,
+        speakers=line.speakers,
+    )
     if meant:
         found = await find(connection, line, [*terms, *meant.values()], meaning, now=now)
     return await rank_found(found, line, terms, meant)

@@ -1,10 +1,16 @@
 """Which words a search takes for misspelt ones, and which for the words that are meant."""
 
+from functools import partial
+from typing import Any
+from uuid import UUID
+
 import httpx
 import pytest
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.search.meant import find_words_meant
 from tests.background import settle
 from tests.facts.asking import begin
 from tests.memories.asking import write
@@ -80,3 +86,14 @@ async def test_the_speaker_of_a_found_message_is_not_misspelt(api: httpx.AsyncCl
     assert await found(api, "Janna key") == ["message:m7"]
     assert "Hanna" not in await find(api, "Janna key")
     assert await found(api, "Janna") == [], "she is a speaker of the newest messages"
+
+
+async def test_a_query_without_such_a_word_reads_no_text(database: Database) -> None:
+    line, unread = (UUID(int=1), UUID(int=2)), [dict[str, Any]()]
+    async with database.raw() as connection:
+        find_meant = partial(
+            find_words_meant, connection, line, rows=unread, language=None, names=["Anna"], speakers={}
+        )
+        assert await find_meant(["key", "42", "猫", "Will", "anna"]) == {}
+        with pytest.raises(KeyError, match="text"):
+            await find_meant(["lantern"])
