@@ -4,7 +4,7 @@ import hashlib
 
 from app.kit.owners import CHAT_WIDE
 from app.kit.planner import NOT_BY_INDEX, ONE_LOOKUP_EACH
-from app.passages.keys import HASH, SHARE
+from app.passages.keys import HASH, SHARE, name_analysis
 from app.passages.progress import NAME
 
 MOST_WITH_KEY = 1_000
@@ -33,9 +33,11 @@ COMPARED = "0::float8"
 """The likelihood of an indexed message that is compared with the patterns, too, because it has a name of the query."""
 
 # The cursor of `progress.py`. A fork's cursor is ignored while it has the key of the chat that it was copied from.
+# `has_names` is true if all messages up to `seq` have their names among the keys.
 _PROGRESS = f"""
     SELECT coalesce((i.cursor ->> 'seq')::int, 0) AS seq,
-        ARRAY(SELECT jsonb_array_elements_text(i.cursor -> 'changed')::int) AS changed
+        ARRAY(SELECT jsonb_array_elements_text(i.cursor -> 'changed')::int) AS changed,
+        coalesce(i.cursor ->> 'analysis' = '{name_analysis("en")}' AND i.cursor -> 'remade' IS NULL, false) AS has_names
     FROM (SELECT CASE WHEN c.cursors -> '{NAME}' ->> 'chat' = c.chat_key::text
         THEN c.cursors -> '{NAME}' END AS cursor) AS i {ONE_LOOKUP_EACH}"""  # noqa: S608 - of constants
 
@@ -75,16 +77,19 @@ _IN_INDEX = f"""
             ORDER BY likelihood DESC, max(found.number) DESC LIMIT {{most}}) AS p) AS p
     WHERE p.is_cut IS NOT NULL AND {{which}}"""  # noqa: S608
 
-# Frequent words that are written as names were no keys in former releases, so the newest indexed messages are compared
-# with them, if the query has any. If the query has none, `(SELECT …) IS NOT NULL` is false, and PostgreSQL skips this
-# part. For a message with such a name, `in_index` may only know the rarity of its other words, so its likelihood is
-# that of the patterns: `_FOUND_BY_INDEX` leaves it out.
-_HAS_NAME = "(SELECT {names}) IS NOT NULL AND seq > c.head_seq - {most_named} AND content ~ (SELECT {names})"
+# Frequent words that are written as names were no keys in former releases, and are none in the index of a chat in
+# another language than English. So the newest indexed messages are compared with them, if the query has any and the
+# index may lack them. Otherwise, _MAY_LACK_NAMES is false, and PostgreSQL skips this part. For a message with such a
+# name, `in_index` may only know the rarity of its other words, so its likelihood is that of the patterns:
+# `_FOUND_BY_INDEX` leaves it out.
+_MAY_LACK_NAMES = "(SELECT {names}) IS NOT NULL AND NOT i.has_names"
+
+_HAS_NAME = f"{_MAY_LACK_NAMES} AND seq > c.head_seq - {{most_named}} AND content ~ (SELECT {{names}})"
 
 _NAMED = f"""
         SELECT m.*, {COMPARED} FROM (
             SELECT * FROM messages
-            WHERE chat_key = c.chat_key AND line_id = c.line_id AND (SELECT {{names}}) IS NOT NULL
+            WHERE chat_key = c.chat_key AND line_id = c.line_id AND {_MAY_LACK_NAMES}
                 AND seq > c.head_seq - {{most_named}} AND seq <= i.seq AND seq <> ALL (i.changed) AND {{where}}
                 AND content ~ (SELECT {{names}})
             ORDER BY seq DESC LIMIT {{most_named}}) AS m"""  # noqa: S608
@@ -136,8 +141,8 @@ def write_messages(where: str, most: int, keys: str, most_named: int) -> str:
         most: How many seqs at the end of the line are considered. The messages there that are not in the index yet are
             read. Messages that have changed since they were put into the index are always read.
         keys: The parameter with the keys.
-        most_named: How many seqs at the end of the line are considered if a key is that of a name (`names.py`): the
-            messages there that are in the index are compared with the name.
+        most_named: How many seqs at the end of the line are considered if a key is that of a name (`names.py`), and
+            the index may lack names: the messages there that are in the index are compared with the name.
 
     """
     parts = (_NOT_IN_INDEX, _CHANGED, _FOUND_BY_INDEX, _NAMED)

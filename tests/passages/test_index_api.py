@@ -63,6 +63,13 @@ async def remove_key(database: Database, tenant: str, key: str) -> None:
         await connection.execute(query, owner, hash_keys(owner, [key])[0])
 
 
+async def forget_analysis(database: Database, tenant: str) -> None:
+    """Leave the cursor of the chat `c` as a former release wrote it."""
+    async with database.raw() as connection:
+        query = "UPDATE chats SET cursors = cursors #- '{passages,analysis}' WHERE chat_key = $1"
+        await connection.execute(query, chat_key(tenant, "c"))
+
+
 async def count_rows(database: Database, tenant: str, chat: str = "c") -> int:
     async with database.raw() as connection:
         query = "SELECT count(*) FROM passages WHERE chat_key = $1"
@@ -91,13 +98,14 @@ async def begin_with_names(api: httpx.AsyncClient, dispatcher: Dispatcher, clock
 
 
 async def test_a_name_is_found_in_the_index_of_former_releases(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await begin_with_names(api, dispatcher, clock, "en")
     assert await find(api, "And Will?") == {"m5"}
     await clear_keys(database)
-    assert await find(api, "lantern") == set()
-    assert await find(api, "And Will?") == {"m5"}
+    assert (await find(api, "lantern"), await find(api, "And Will?")) == (set(), set()), "the index has all names"
+    await forget_analysis(database, tenant)
+    assert (await find(api, "lantern"), await find(api, "And Will?")) == (set(), {"m5"})
     await edit(api, "m5", content="A green lantern for Bill.")
     assert await find(api, "And Will?") == set()
 
@@ -112,15 +120,9 @@ async def test_a_name_of_a_former_index_counts_in_the_choice(
     await settle(dispatcher, clock)
     for removed in ("", "Will"):
         await remove_key(database, tenant, removed)
+        await forget_analysis(database, tenant)
         hits = ok(await api.post(f"{CHAT}/memories/search", json={"query": "The lantern and Will"}), 200)["hits"]
         assert hits[0]["id"] == "m5", f"without {removed!r}"
-
-
-async def forget_analysis(database: Database, tenant: str) -> None:
-    """Leave the cursor of the chat `c` as a former release wrote it."""
-    async with database.raw() as connection:
-        query = "UPDATE chats SET cursors = cursors #- '{passages,analysis}' WHERE chat_key = $1"
-        await connection.execute(query, chat_key(tenant, "c"))
 
 
 async def test_an_index_of_a_former_release_is_made_again(
@@ -160,7 +162,13 @@ async def test_an_index_in_another_language_is_made_again(
 
 @pytest.mark.parametrize(("under", "most"), [(f"{CHAT}/memories/search", 1_000), (f"{USER}/memories/search", 150)])
 async def test_only_the_newest_are_compared_with_a_name(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, under: str, most: int
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    database: Database,
+    tenant: str,
+    under: str,
+    most: int,
 ) -> None:
     await begin(api, memos={"enabled": False}, search={"across_chats": True})
     messages = sail(1, 1_024)
@@ -170,6 +178,7 @@ async def test_only_the_newest_are_compared_with_a_name(
         await append(api, messages[first : first + 512])
     await settle(dispatcher, clock)
     await clear_keys(database)
+    await forget_analysis(database, tenant)
     hits = ok(await api.post(under, json={"query": "And Will?", "kinds": ["message"]}), 200)["hits"]
     assert [hit["id"] for hit in hits] == [f"m{1_025 - most}"]
 
@@ -178,6 +187,7 @@ async def test_what_the_index_finds_is_not_compared_again(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
 ) -> None:
     await begin_with_names(api, dispatcher, clock, "en")
+    await forget_analysis(database, tenant)
     key, keys = chat_key(tenant, "c"), list_wanted(["Will"])
     wanted = Wanted(list_patterns(["Will"]), keys, clock(), kinds=["message"])
     async with database.raw() as connection:
