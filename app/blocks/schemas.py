@@ -103,8 +103,9 @@ class FormerBlockOut(BaseModel):
     )
     search_pattern: str | None = Field(description="What it replaced; null if it is not `search_replace`.")
     text: str = Field(
-        description="The text after it. If the block had not been written as a whole in this scope by then, the text "
-        "begins with what the wider scopes contain now. To go back to a text, send it with `PUT`."
+        description="The text after the operation. It builds on the last whole text (`replace`) of the operation's "
+        "scope. If the scope had no whole text then, it begins with what the wider scopes contain now. To go back to a "
+        "text, send it with `PUT`."
     )
     applied: bool = Field(
         description="False if it changed nothing, because the text does not contain its pattern any more, or would be "

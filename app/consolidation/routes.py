@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/consolidation", tags=["knowledge"
     "/regenerate", status_code=202, response_model=LearningAgain, responses={200: {"model": NothingLearntAgain}}
 )
 async def regenerate_learnt(ref: WritingChat, db_session: Db, clock: Now, wanted: LearnAgain | None = None) -> Response:
-    """Learn again, with the model, from messages from which facts and memories were learnt without it.
+    """Learn facts and memories again from messages that were read without the model.
 
     Once the model has answered, the facts and quotations that rules have learnt from these messages are deleted, and
     what the model learns is stored. Those that a person has changed, pinned or archived stay, and so do the former

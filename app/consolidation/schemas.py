@@ -27,7 +27,7 @@ class LearnAgain(RequestModel):
 
 
 class NothingLearntAgain(BaseModel):
-    """A model has read all of the messages, or they are not read yet or not to be read, so nothing is read again."""
+    """No messages are read again, because none of them were read without the model."""
 
     ranges: int = Field(description="The number of ranges of messages that are read again.")
     first_seq: int | None = Field(description="Where the first of them begins; null if there are none.")

@@ -51,7 +51,7 @@ class PlacedMessage(Marked, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the context contains besides the history.
+    """What the context contains besides the history, and what it leaves out.
 
     Attributes:
         anchor_seq: The first seq that is sent verbatim.
@@ -76,7 +76,9 @@ def find_status(
 ) -> tuple[str, str | None]:
     """Return the status of `message` and the source that covers it: `memo:<id>`, `summary:3`, `recap:4` or None.
 
-    If nothing covers it, the source is what was learnt from it: `fact:<id>`, `memory:<id>`.
+    With the status `none`, or with `hidden` if scenes hide the message, the source is what was learnt from it:
+    `fact:<id>`, `memory:<id>`. With `none`, if nothing was learnt, it is the memo that found nothing memorable in the
+    message, if there is one.
 
     Args:
         message: A message that is not deleted.

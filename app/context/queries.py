@@ -110,9 +110,9 @@ def write_statement(
 ) -> str:
     """Return the statement of a context.
 
-    Its arguments are the key of the chat, the key of the tenant, and the context's `max_tokens`, or None for that of
-    the chat. After them come the id of the message that the context is for, if `before` is true, and the line's id, if
-    `of_current` is false.
+    Its arguments are the key of the chat, the key of the tenant, and the context's `max_tokens`, or None for the chat's
+    `context_tokens`. After them come the id of the message that the context is for, if `before` is true, and the line's
+    id, if `of_current` is false.
 
     Args:
         queries: (layer name, scalar subquery on `c` and `b`); the result of each is the column `q_<name>`.

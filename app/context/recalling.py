@@ -166,8 +166,8 @@ def find_hour(history: Sequence[HistoryMessage], now: datetime, *, has_draft: bo
     """Return the time that decides how far memories have faded: the hour in which the newest message was sent.
 
     So a context that is read twice in a turn recalls the same, and the memories that a process remembers are read
-    again once an hour at most. The time is never after `now`. With a draft, or if the history is empty, it is the hour
-    of `now`.
+    again at most once an hour, unless something else has changed. The time is never after `now`. With a draft, or if
+    the history is empty, it is the hour of `now`.
     """
     sent_at = datetime.fromisoformat(history[-1].sent_at) if history and not has_draft else now
     return min(sent_at, now).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
@@ -208,7 +208,7 @@ def fit_recalled(
 
 
 def _build_segment(hits: Sequence[Hit], placement: Placement) -> Segment:
-    """Return the segment of results, which are at least one, in any order, at a placement."""
+    """Return the segment of `hits` at a placement; `hits` has at least one result, in any order."""
     listed = sort_by_age(hits)
     text = word(listed)
     sources = tuple(hit.source for hit in listed)

@@ -64,8 +64,8 @@ class ContextQuery(BaseModel):
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
         None,
         description="The text that recall searches for; by default the newest message, with earlier ones if it is "
-        "short. If the context exceeds `max_tokens`, the results are left out before any memory; but if you send a "
-        "`query`, they are left out after `time`, the diary and the memos.",
+        "short. If the context exceeds `max_tokens`, parts of it are left out in a fixed order: the results before any "
+        "memory. If you send a `query`, `time`, the diary and the memos are left out first, then the results.",
     )
     recall: Literal["off", "auto"] | None = Field(
         None,
@@ -185,8 +185,8 @@ class SegmentOut(BaseModel):
     text: str = Field(description="The text that the model reads; for the history, a transcript.")
     tokens: int = Field(description="The o200k tokens of its text in this format, without the overhead of messages.")
     cacheable: bool = Field(
-        description="Whether it and everything before it stay the same in the next turn. For the history, whether its "
-        "first message and everything before it do."
+        description="Whether the segment and everything before it stay the same in the next turn. For the history: "
+        "whether its first message and everything before that message stay the same."
     )
     sources: list[str] = Field(description="What it was made from: `memo:…`, `message:…`, `summary:3`.")
     depth: int | None = Field(None, description="Only for a segment among the messages: how many messages follow it.")
@@ -316,7 +316,8 @@ class InclusionOut(BaseModel):
         "worth remembering."
     )
     by: str | None = Field(
-        description="The memory that covers it, or will cover it, such as `memo:…` or `summary:3`. With the status "
-        "`none`, or `hidden` by `scenes.auto_hide`: a fact or memory that was learnt from it, such as `memory:…`. With "
-        "`none`, if nothing was learnt: the memo that found nothing memorable in it. Otherwise null."
+        description="The memory that covers it, or will cover it, such as `memo:…` or `summary:3`. If the status is "
+        "`none`: a fact or memory that was learnt from the message, such as `memory:…`; if nothing was learnt from it, "
+        "the memo that found nothing memorable in it. If the status is `hidden` because of `scenes.auto_hide`: a fact "
+        "or memory that was learnt from the message. Otherwise null."
     )

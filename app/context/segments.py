@@ -28,8 +28,8 @@ class HistoryMessage(NamedTuple):
         role: user, assistant, system, tool or narrator.
         name: The speaker, if the message has a name.
         text: The content, unchanged, which may be blank; `UNREAD` if it was not read.
-        tokens: o200k tokens of `text`.
-        sent_at: When it was sent, as RFC 3339; only inline timestamps use it.
+        tokens: o200k tokens of the content, even if the content was not read.
+        sent_at: When it was sent, as RFC 3339; only inline timestamps and recall (`find_hour`) use it.
         tool_calls: The tool calls as appended (in OpenAI's shape), if any.
         tool_call_id: The id of the call whose result this message is.
 

@@ -45,7 +45,7 @@ def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
 def _with_shorter(left: Fitted, name: str, versions: Iterable[Segment]) -> Iterator[Fitted]:
     """Yield contexts with ever shorter versions of the segment. Each has one omission, of all that the version lacks.
 
-    They are made from `left`, from which the caller goes on to leave out the whole segment.
+    Each is made from `left`, not from the one before it. The caller then leaves out the segment from `left`, too.
     """
     whole = _sum_segments(left.layout)
     for version in versions:

@@ -23,7 +23,7 @@ from app.kit.work_queue import NewWork
 from app.lines.line_copy import Line
 
 REPLY_WAIT_S = 600
-"""The time for which the service's entry about a period waits for the reply of an open call, in seconds."""
+"""The time in seconds for which an entry of the service waits for the reply of an open call."""
 
 
 async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
@@ -62,7 +62,7 @@ async def take_over(
 
     The turns that an entry of the service is about are called a period. If a period ended with the reply at `at_seq`,
     the service's entry may be scheduled already, so it is cancelled. If the call came before the reply, a period may
-    also have ended with a message with tool calls before the reply. So the service's unwritten entries for the
+    also have ended earlier, with a message that makes tool calls. So the service's unwritten entries for the
     character about any message from `turn_seq` (as in `Bound`) to `at_seq` are cancelled. A new period begins after the
     reply, unless the chat has other active characters: the open period then goes on, because their entries about it are
     still due.

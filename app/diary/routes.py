@@ -112,7 +112,7 @@ async def get_diary_entry(ref: ReadingChat, entry_id: EntryId, db_session: Db, l
 async def edit_diary_entry(
     ref: WritingChat, entry_id: EntryId, body: EntryPatch, db_session: Db, clock: Now
 ) -> Response:
-    """Replace the text of an entry, or keep an entry that a tool wrote even if the reply that it belongs to changes.
+    """Replace the text of an entry, or choose whether an entry that a tool wrote depends on its reply.
 
     A fold that covers the entry is made again.
     """

@@ -47,8 +47,8 @@ class EntryOut(BaseModel):
     )
     in_prompt: bool = Field(
         description="Whether a context for its character contains it verbatim, unless a small `max_tokens` trims it. "
-        "False, for example, if the chat no longer names the character, or if the entry's reply is missing, hidden or "
-        "changed (see `message_id`)."
+        "False, for example, if the chat no longer names the character, or if the entry's reply is missing, changed, "
+        "or hidden by a person (see `message_id`)."
     )
     model: str | None = Field(description="The model with which the service wrote it.")
     prompt_version: str | None = Field(description="The version of the prompt it was written with.")
@@ -107,9 +107,9 @@ class EntryPatch(Patch):
     )
     kept: bool | None = Field(
         None,
-        description="Keep an entry that a tool wrote, even if its reply is changed, hidden or deleted. `false` or null "
-        "makes the entry depend on the reply again; the answer is a 409 if the reply never came or is no longer on the "
-        "line. If the service wrote the current text, the answer is always a 409.",
+        description="Keep an entry that a tool wrote, even if its reply is changed, deleted, or hidden by a person. "
+        "`false` or null makes the entry depend on the reply again; the answer is a 409 if the reply never came or is "
+        "no longer on the line. If the service wrote the current text, the answer is always a 409.",
     )
 
 

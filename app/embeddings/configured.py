@@ -45,8 +45,8 @@ def is_installed() -> bool:
 
 
 def _make_local() -> TextEmbedder:
-    # The matrices are small, so numpy is slower with several threads. It reads this variable when it is imported. Only
-    # `app.embeddings.local`, which is imported here, needs numpy, and numpy takes 20 MB of memory.
+    # The matrices are small, so numpy is slower with several threads. It reads this variable when it is imported.
+    # `app.embeddings.local` is imported only here, because it imports numpy, which takes 20 MB of memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     local = importlib.import_module("app.embeddings.local")
     try:

@@ -59,7 +59,10 @@ class MiniLm:
 
 
 class _Layer:
-    """One layer: attention, then a network for each token, each added to its input and normalised."""
+    """One layer: attention, then a feed-forward network that is applied to each token.
+
+    The result of each of the two is added to its input, and the sum is normalised.
+    """
 
     def __init__(self, weights: dict[str, Floats], prefix: str) -> None:
         def linear(name: str) -> tuple[Floats, Floats]:

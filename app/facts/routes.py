@@ -81,7 +81,7 @@ async def set_fact(ref: WritingChat, key: Key, body: FactIn, db_session: Db, clo
 
 @router.delete("/{key}", status_code=204)
 async def delete_fact(ref: WritingChat, key: Key, db_session: Db, clock: Now) -> None:
-    """Delete a fact from a chat. A value of a wider scope does not hold for the chat any more either.
+    """Delete a fact from a chat. The chat then has no value for the key, even if a wider scope has one.
 
     The former values stay in the fact's history.
     """

@@ -208,7 +208,7 @@ async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[Cover
 
 
 async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], from_seq: int) -> int:
-    """Return the newest edge up to which scenes hide all messages from `from_seq` on; usually `from_seq` itself."""
+    """Return the newest edge before which scenes hide all messages from `from_seq` on; `from_seq` if there is none."""
     in_sight_seq = await find_in_sight(db_session, head, from_seq)
     if in_sight_seq is None:
         return from_seq

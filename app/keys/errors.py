@@ -19,7 +19,7 @@ class FirstKeyNotAdmin(Conflict):
 
 
 class LoopbackOnly(Forbidden):
-    """While no key exists, only requests from this machine are served; this one may come from another."""
+    """No key exists, so only requests from this machine are served; this request may come from another machine."""
 
     code = "loopback_only"
     title = "Only requests from this machine are allowed"

@@ -92,8 +92,8 @@ class Table(DeclarativeBase):
     line, which is one course of a chat. The table's `info["begins"]` is an SQL expression for the seq at which a row
     begins. A column's `info["copied_as"]` is an SQL expression for its value in the copy, if that differs. A table
     whose rows all belong to whole chats, users or tenants sets `info["has_lines"]` to False, or its `begins` to `0`.
-    If rows of such a table are useful only while a line of their chat has certain messages, `info["kept_if"]` is an
-    SQL condition for that: when a line is deleted, its chat's rows for which the condition is false are deleted.
+    Such a table can also set `info["kept_if"]`, an SQL condition that is true while a line of the chat needs the row.
+    When a line is deleted, the rows of its chat for which the condition is false are deleted.
     """
 
     metadata = MetaData(

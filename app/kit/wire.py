@@ -79,7 +79,7 @@ def _json_object(value: dict[str, Any]) -> dict[str, Any]:
 
 
 STORED = {"stored": True}
-"""The validation context for the names in a vault, which may be blank: older releases accepted blank names."""
+"""The validation context for imported names, which may be blank: older releases accepted blank names."""
 
 
 def _not_blank(text: str, info: ValidationInfo) -> str:

@@ -34,8 +34,8 @@ CharacterName = Annotated[
 OfCharacter = Annotated[
     Name | None,
     Query(
-        description="The character for whose scope facts, blocks and memories are included, besides the other scopes. "
-        "By default the chat's only character that is not disabled."
+        description="Of the scope `character`, only facts, blocks and memories of this character are included. Those "
+        "of the other scopes are always included. By default, it is the chat's only character that is not disabled."
     ),
 ]
 

@@ -37,8 +37,8 @@ ORIGIN = (
 )
 IN_PROMPT = "Whether contexts of this line contain it, unless a small `max_tokens` trims it."
 REFUSALS = (
-    "The answers of the model that were refused, in their order, because of which the text was made without it: "
-    "`origin` is then `extractive`. Otherwise, and if no model was asked, the list is empty."
+    "The answers of the model that were refused while the text was made, in their order. The list is empty unless the "
+    "text was made without the model after that (`origin` is `extractive`)."
 )
 EDITED = "Whether a person changed a text written by the service or by a tool."
 
@@ -78,7 +78,7 @@ class DerivedColumns:
 class RefusalsColumn:
     """The column of a row whose text can be made without the model, after it was asked.
 
-    `refusals` are the refused answers of the model because of which the text was made without it. It is null if the
+    `refusals` are the answers of the model that were refused before the text was made without it. It is null if the
     text has another origin, or if no model was asked.
     """
 

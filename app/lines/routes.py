@@ -113,9 +113,9 @@ async def fork_chat(ref: WritingChat, wanted: ForkIn, caller: Writer, db_session
     """Create a new chat as a copy of this one, whole or up to a message.
 
     The copy has the messages of the current line up to that message, and what was made from these messages alone. It
-    also has everything that a person wrote into the facts, blocks and memories of the chat. What was made from later
-    messages, too, is not copied: for example, a batch that the end of the copy divides fills up again and gets a new
-    memo. The copy and the original are independent.
+    also has everything that a person wrote into the facts, blocks and memories of the chat. What was also made
+    from later messages is not copied. For example, if the copy ends in the middle of a batch, it has no memo of that
+    batch until the batch is full again. The copy and the original are independent.
     """
     target = ChatRef.of(caller, wanted.chat_id)
     await lines.fork(db_session, ref, target, wanted.at_seq, now=clock())

@@ -55,11 +55,11 @@ class Remembered(NamedTuple):
 
     Attributes:
         outcome: `new`: it became a new memory. `duplicate`: a memory has or had this text, and gets the sources of the
-            sentence, too. `supersedes`: it became the text of a known memory, or a former text of it if the present one
-            was learnt later in the conversation. `forgotten`: nothing was stored, because this text was forgotten or
-            replaced by a person, or because it would supersede such a text. (If the scope still has a statement with
-            a replaced text, the outcome is `duplicate`.) `untaught`: nothing was stored, because the line no longer
-            has any of the sources.
+            sentence, too. `supersedes`: it became the text of a known memory. If the memory's present text has a later
+            `learnt_at`, the sentence became a former text of the memory instead. `forgotten`: nothing was stored,
+            because the sentence, or the text that it would supersede, was replaced by a person or forgotten. (If the
+            scope still has a statement with a replaced text, the outcome is `duplicate`.) `untaught`: nothing was
+            stored, because the line no longer has any of the sources.
         memory_id: The memory; None for `untaught`, and for `forgotten` if only the hash of its text is known.
 
     """
@@ -102,8 +102,8 @@ class _KnownMemories:
 
     Attributes:
         held: The live memories that are not in the archive, oldest first.
-        faded: The statements of those that have faded into the archive, by the folded text.
-        settled: The statements whose texts persons replaced or put into the archive, by the folded text.
+        faded: The statements of those that have faded into the archive, by the case-folded text (`fold`).
+        settled: The statements whose texts persons replaced or put into the archive, by the case-folded text (`fold`).
         gone: The forgotten texts.
         hashes: The hashes of the texts that were forgotten or that persons replaced.
 
@@ -212,7 +212,7 @@ def hash_content(content: str) -> bytes:
 def hash_forgotten(contents: Iterable[str]) -> list[bytes]:
     """Return two hashes of each text that must not be learnt again.
 
-    One is of the folded text, which `remember` compares, the other of the unchanged text, which SQL compares.
+    `remember` compares the hash of the case-folded text (`fold`), SQL that of the unchanged text.
     """
     return sorted({hashed for text in contents for hashed in (hash_content(text), _hash(text))})
 
@@ -224,7 +224,7 @@ def _hash(text: str) -> bytes:
 async def _read_known(
     db_session: DbSession, head: Head, scope: ScopeKey, character: str | None, keeping: Keeping
 ) -> _KnownMemories:
-    """Return what the sentences that a line teaches are compared with."""
+    """Return what a new sentence is compared with."""
     hashes, forgotten = await queries.list_forgotten(db_session, scope, head.line, character=character)
     settled = await queries.list_settled(db_session, scope)
     seen = await queries.list_seen(db_session, scope, head.line, keeping, Choice())

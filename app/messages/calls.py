@@ -8,7 +8,8 @@ from app.chats.head import Sent
 def pair_calls(sent: Iterable[Sent]) -> list[tuple[int, int]]:
     """Return the seqs of each tool call and its result.
 
-    A result belongs to the nearest call before it that has its id and no result yet, because models reuse ids.
+    A result belongs to the latest call before it that has its id, unless that call has a result already: models reuse
+    ids.
     """
     called: dict[str, int] = {}
     pairs = []

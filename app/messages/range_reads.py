@@ -1,4 +1,4 @@
-"""Reads which messages ranges of a line have, without their texts: how many, which ids, which is the last one."""
+"""Reads the number, the ids and the times of the messages in ranges of a line, without their texts."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -276,8 +276,9 @@ class MessagePut(MessageIn):
     If the chat has the message, an optional field that is left out keeps its value, and null clears it, if the field
     may be null. The text has to be sent, as `content` or in `swipes`. If the message has this text already, that swipe
     is selected. Without `swipes`, a new text is an edit of the selected swipe. With `swipes`, new texts are added, and
-    stored swipes that are not sent are kept. But if the selected text is new, and the text that is stored at the
-    index `selected_swipe` is missing from `swipes`, the selected text replaces the stored one (an edit).
+    stored swipes that are not sent are kept. There is one exception: if the selected text is new, the service looks
+    at the stored swipe with the same index. If `swipes` does not contain the text of that stored swipe, the selected
+    text replaces it as an edit.
     """
 
     swipes: Swipes = Field(

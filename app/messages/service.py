@@ -2,8 +2,8 @@
 
 An append is one transaction. For messages without swipes to an existing chat, it needs three statements: lock the row
 of the current line, insert the messages, write the head (the columns of that row that change). Creating a chat or
-storing swipes needs a few more. The append defers `MessagesAppended`. The handlers of that event run before the commit,
-and send statements of their own; the pipeline then writes the head.
+storing swipes needs a few more. The append defers `MessagesAppended`. Before the commit, `app/pipeline.py` calls the
+handlers of that event, which send statements of their own, and then writes the head.
 """
 
 import asyncio

@@ -37,8 +37,8 @@ class _Source:
         scene_recaps: The recaps of those scenes that have one, in order.
         user_name: The user's name, if the chat has it.
         language: The chat's language as a BCP 47 tag, if it is known.
-        state_scene: The title, or else the number, of the newest of these scenes that has a state; if none has one, the
-            scene that the state of `former` names; None if there is neither.
+        state_scene: The title of the newest of these scenes that has a state, or its number if it has no title. If none
+            of them has a state, the scene that the state of `former` names. None if `former` names no scene.
 
     """
 

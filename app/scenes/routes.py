@@ -133,8 +133,9 @@ async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: 
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Make another version of the running recap current.
 
-    The scenes that this version does not cover are folded into it, beginning at once. But if newer, valid versions
-    already contain all of these scenes, the folds wait, at most until the next scene is closed and has its recap.
+    The scenes that this version does not cover are folded into it. The folds begin at once, unless newer, valid
+    versions already contain all of these scenes. In that case you have gone back to an older text, so it stays
+    unchanged for now. The folds then begin at the latest when the next scene is closed and has its recap.
     """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()

@@ -82,7 +82,8 @@ async def _ask(ctx: JobContext, model: LanguageModel, claimed: Claimed, source: 
             await save_progress(db_session, claimed, made.to_json())
 
     if claimed.progress and claimed.progress["source"] != made_from:
-        await keep(parts)  # so that a later attempt counts the answers that are refused from here on
+        # Store how many answers were refused before, because a later attempt has to count all that are refused after.
+        await keep(parts)
     text, model_name, version = await ask_for_scene(
         Inquiry.of(model, ctx.database, claimed),
         prompt,

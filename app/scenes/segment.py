@@ -46,9 +46,9 @@ FORMER_RECAP = f"""
     ) END"""  # noqa: S608 - constants only
 """A scalar subquery for a context that ends before a message (`b.seq`) which the running recap already covers.
 
-It returns the newest version, in the chain of the version in use, that ends before the message and is not deleted. A
-version that the service made is not returned if it, or any version of the service that ends no later, is stale; then
-no older version is returned either.
+It returns the newest version, in the chain of the version in use, that ends before the message and is not deleted. If
+the service made that version, neither it nor any other version of the service that ends no later may be stale. If one
+of them is stale, no version is returned, not even an older one.
 """
 
 

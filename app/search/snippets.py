@@ -28,12 +28,12 @@ class _Match(NamedTuple):
 def make_snippet(text: str, terms: Sequence[str], stem: Callable[[str], str] | None = None) -> str:
     """Return at most SNIPPET_CHARS of a text, on one line, with each term and each similar word between marks.
 
-    It begins shortly before the first part of this length that has the most different terms, or at the beginning of the
-    text if there are none.
+    The snippet begins shortly before the part of this length with the most different terms. If several parts have as
+    many, the first of them counts. If the text has no term, the snippet begins where the text begins.
 
     Args:
         text: The text.
-        terms: The terms of the query: folded words, and frequent words that are names (`find_names`), as written.
+        terms: The terms of the query, case-folded (`fold`) except for frequent words that are names (`find_names`).
         stem: Returns the stem of a word in the language of the chat; None compares words as they are.
 
     """

@@ -23,7 +23,7 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/summary", tags=["narratives"], ro
 async def get_summary(ref: ReadingChat, db_session: Db, line: Line = None) -> Response:
     """Return the rolling summary. It enters the prompt once all messages that it covers have left the history.
 
-    A text that a person wrote to be kept enters the prompt at once.
+    A text that a person wrote with `keep: true` enters the prompt at once.
     """
     return OrjsonResponse(await _summary_out(db_session, ref, line))
 

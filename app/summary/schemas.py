@@ -17,8 +17,8 @@ class SummaryOut(VersionOut):
     """A version of the summary; if there is none yet, the texts are empty, flags are false, other fields are null."""
 
     kept_text: str = Field(
-        description="The text that a person wrote to be kept; empty if there is none. Every later version contains it "
-        "unchanged, and the prompt contains it before `text`."
+        description="The text that a person wrote with `keep: true`; empty if there is none. Every later version "
+        "contains it unchanged, and the prompt contains it before `text`."
     )
     text: str = Field(description="The folded text: each later version adds new messages to it. May be empty.")
 

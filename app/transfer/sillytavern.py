@@ -97,8 +97,8 @@ def order_swipes(line: Line) -> tuple[list[Any], int, list[Any] | None]:
     """Return the texts of a message, the index of the displayed one, and the form of `swipes`.
 
     The displayed text replaces the swipe that `swipe_id` selects. If `swipe_id` selects none, and no swipe is the
-    displayed text, the text is added at the end. The form keeps where the empty entries of `swipes` were, for exports:
-    each text is a 1 in it, and each empty entry stays as it is. It is None if the line has no swipes, or no displayed
+    displayed text, the text is added at the end. The form is the list `swipes` with a 1 in place of
+    each text, so that an export can put the empty entries back. It is None if the line has no swipes, or no displayed
     text.
     """
     given, index = line.fields.get("swipes"), line.fields.get("swipe_id", 0)

@@ -28,7 +28,8 @@ TAG_DESCRIPTIONS = {
     "knowledge": "What is known in each scope: facts (values by key), core blocks (short texts that are always in the"
     " context) and memories (single sentences). A search finds facts and memories, and also messages and other texts.",
     "tools": "The tools that you offer to the model that plays a character, so that it can search the memory and write"
-    " into it. What a call writes belongs to a reply: if the reply is taken back, it is, too.",
+    " into it. What a call writes belongs to a reply. If the reply is taken back, what the call wrote is taken back,"
+    " too.",
     "keys": "A key is for servers, and belongs to one tenant. A token is for browsers: it expires soon, and is limited"
     " to a user, to a chat, or to both.",
     "operations": "Whether the service can serve requests, which background work is due, running or failed, and how"

@@ -78,8 +78,8 @@ class Choice:
 
     Attributes:
         held: (chat key, entry id) of each entry, in order.
-        after: Entries up to this position are not in `diary_recent`: there was no room for them at the cut. None if
-            there was room for all.
+        after: Only entries after this position are in `diary_recent`. Earlier ones that `diary` does not hold are in no
+            segment, because `diary` had no room for them at the cut. None if `diary` had room for all.
 
     """
 

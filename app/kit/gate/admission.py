@@ -136,8 +136,8 @@ class Admission:
         self._reads_waiting: OrderedDict[str | None, _Queue] = OrderedDict()
         self._writes_waiting: OrderedDict[str | None, _Queue] = OrderedDict()
         self._waiting: dict[str | None, int] = {}
-        # For each waiting tenant, the number of its last grant, counted over the grants of all tenants. Until it gets a
-        # grant, the number of all grants when it began to wait.
+        # For each waiting tenant, the value of `_grants` (of all tenants) after its last grant. If it has had no grant
+        # since it began to wait, the value at that moment.
         self._served: dict[str | None, int] = {}
         self._all_waiting = 0
         self._numbers = 0
