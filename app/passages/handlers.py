@@ -12,6 +12,7 @@ from app.kit.db import DbSession
 from app.kit.owners import Owner, OwnerErased
 from app.kit.work_queue import NewWork
 from app.passages import queries, text_queries
+from app.passages.keys import name_analysis
 from app.passages.progress import NAME, VECTORS, Progress
 
 INDEX = "index"
@@ -89,9 +90,17 @@ async def on_texts_changed(db_session: DbSession, head: Head, *, now: datetime) 
 
 
 async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, *, now: datetime) -> None:
-    """Schedule vectors for the layers' texts of the line that is current now."""
-    if db_session.with_vectors and (locked := await lock_current(db_session, event.chat_key)):
-        await on_texts_changed(db_session, locked[0], now=now)
+    """Schedule vectors for the layers' texts of the line that is current now, and its index if it is made again.
+
+    Another line with another language may have written the keys of this line's messages (`forget_other_analyses`).
+    """
+    if (locked := await lock_current(db_session, event.chat_key)) is None:
+        return
+    head, _ = locked
+    await on_texts_changed(db_session, head, now=now)
+    language = await queries.read_language(db_session.raw, head.line)
+    if Progress.of(head).remade_from(name_analysis(language)) is not None:
+        await schedule_next(db_session, head, INDEX, now=now)
 
 
 async def erase_owner(db_session: DbSession, event: OwnerErased, *, now: datetime) -> None:

@@ -81,6 +81,7 @@ async def _save(db_session: DbSession, made: Made[_Next, list[Row]]) -> None:
     """Add the rows, delete those of texts that are gone, and continue if there are more messages."""
     head, source, analysis = made.head, made.source, name_analysis(made.source.language)
     await queries.add(db_session.raw, head.chat_key, made.draft)
+    await queries.forget_other_analyses(db_session.raw, head.line, analysis)
     if source.remakes:
         progress = source.progress.made_again(source.last_seq, analysis)
         head.cursors[NAME] = progress.to_json(head.chat_key)

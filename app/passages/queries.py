@@ -12,6 +12,7 @@ from app.kit.owners import CHAT_WIDE
 from app.kit.planner import ONE_LOOKUP_EACH
 from app.messages.rules import IS_OF_STORY
 from app.passages.models import write_is_on_a_line
+from app.passages.progress import NAME
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
@@ -47,6 +48,10 @@ _ADD = f"""
     FROM unnest($2::text[], $3::bytea[], $4::text[]) AS new (message_id, digest, keys) ORDER BY 3, 4
     ON CONFLICT (chat_key, line_id, message_id, digest) DO UPDATE SET keys = excluded.keys
     WHERE passages.keys <> excluded.keys"""  # noqa: S608
+
+_FORGET_OTHER_ANALYSES = f"""
+    UPDATE chats SET cursors = cursors #- '{{{NAME},analysis}}' #- '{{{NAME},remade}}'
+    WHERE chat_key = $1 AND line_id <> $2 AND cursors -> '{NAME}' ->> 'analysis' <> $3"""  # noqa: S608
 
 _DELETE_LEFTOVERS = f"""
     DELETE FROM passages WHERE chat_key = $1 AND line_id = '{CHAT_WIDE}'
@@ -111,6 +116,15 @@ async def add(connection: Connection, chat_key: UUID, rows: Sequence[tuple[str, 
     """Add (message id, digest, keys as numbers) of texts; those that are in the index already get these keys."""
     ids, digests, keys = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
     await connection.execute(_ADD, chat_key, ids, digests, ["{" + ",".join(map(str, one)) + "}" for one in keys])
+
+
+async def forget_other_analyses(connection: Connection, line: Line, analysis: str) -> None:
+    """Remove from the cursors of the chat's other lines the record of another analysis.
+
+    The rows belong to the chat. So once a line has written keys of its analysis, those of a line that records another
+    one may be missing.
+    """
+    await connection.execute(_FORGET_OTHER_ANALYSES, *line, analysis)
 
 
 async def delete_leftovers(connection: Connection, chat_key: UUID, message_ids: Sequence[str] | None = None) -> None:
