@@ -4,10 +4,13 @@ import httpx
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.ids import chat_key
 from tests.background import settle
-from tests.passages.test_index_api import begin_with_names, find, sail
+from tests.facts.asking import begin
+from tests.passages.test_index_api import begin_with_names, find, read_progress, sail
 from tests.search.finding import message
-from tests.talk import CHAT, append, get, ok, put
+from tests.talk import CHAT, append, get, ok, put, reimport
 
 
 async def keep(api: httpx.AsyncClient, name: str) -> None:
@@ -54,3 +57,18 @@ async def test_a_short_line_makes_no_longer_one_again(
     await restore(api, "long")
     await settle(dispatcher, clock)
     assert await find(api, "will") == {"m5", "m10", "m128"}
+
+
+async def test_a_shortened_line_is_made_again_to_its_end(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    await begin(api, memos={"enabled": False})
+    await append(api, sail(1, 64))
+    await settle(dispatcher, clock)
+    async with database.raw() as connection:
+        query = "UPDATE chats SET cursors = jsonb_set(cursors, '{passages,remade}', '50') WHERE chat_key = $1"
+        await connection.execute(query, chat_key(tenant, "c"))
+    await reimport(api, [*sail(1, 40), message(900, "A bell."), *sail(42, 64)])
+    assert await read_progress(database, tenant) == {"seq": 40, "remade": 50}
+    await settle(dispatcher, clock)
+    assert await read_progress(database, tenant) == {"seq": 64}

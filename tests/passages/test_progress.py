@@ -59,8 +59,3 @@ def test_an_index_is_made_again_for_another_analysis() -> None:
     assert part.made_again(70, "2").remade_from("2") is None
     assert Progress(70).indexed(90, [], "2").remade_from("2") is None
     assert Progress().remade_from("2") is None
-
-
-def test_a_shorter_index_is_made_again_to_its_end() -> None:
-    short = Progress(70).made_again(50, "2").shortened(40)
-    assert short.made_again(max(40, short.remade_from("2") or 0), "2").remade_from("2") is None
