@@ -8,7 +8,7 @@ from app.passages.keys import HASH, SHARE, name_analysis
 from app.passages.progress import NAME
 
 MOST_WITH_KEY = 1_000
-"""How many messages with a key are considered, those that were put into the index last.
+"""How many messages with a key are considered, those that were put into the index last, or made again.
 
 A key that more messages have says little about what is searched.
 """
@@ -55,7 +55,8 @@ _CHANGED = f"""
             ORDER BY seq {ONE_LOOKUP_EACH}) AS m"""  # noqa: S608
 
 # Each key is looked up for itself, so its rarity in the chat is known before any message is read. Its rows come in the
-# order in which they are stored, so the last ones are the newest. The rarities of a message's keys are added up.
+# order in which they are stored, so the last ones are the newest, unless the index was made again: PostgreSQL stores
+# a changed row where it has room. The rarities of a message's keys are added up.
 _IN_INDEX = f"""
     SELECT c.chat_key, p.* FROM chats c CROSS JOIN LATERAL (
         SELECT array_agg(p.message_id) AS message_ids, array_agg(p.digest) AS digests,
