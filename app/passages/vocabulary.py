@@ -23,7 +23,7 @@ Each message gets an equal share: its first 20,000 characters if there are 100 m
 
 # One scan of the index for all words: a scan for each of some hundred words would take ten times as long. Of each term,
 # of which there are few, all rows are counted: the limit could leave out the only one.
-_IN_INDEX = f"""
+IN_INDEX = f"""
     SELECT found.key, count(*) AS texts FROM (
         SELECT p.keys FROM passages p
         WHERE (p.chat_key = $1) {NOT_BY_INDEX} AND p.keys && $2::int[] LIMIT {MOST_TEXTS}) AS p
@@ -58,7 +58,7 @@ async def count_texts(
     """
     chat_key, _ = line
     by_number = {hash_keys(chat_key, [word])[0]: word for word in (*words, *terms)}
-    rows = await connection.fetch(_IN_INDEX, chat_key, hash_keys(chat_key, words), hash_keys(chat_key, terms))
+    rows = await connection.fetch(IN_INDEX, chat_key, hash_keys(chat_key, words), hash_keys(chat_key, terms))
     counts = Counter[str]()
     for row in rows:
         counts[by_number[row["key"]]] += row["texts"]

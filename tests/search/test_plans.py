@@ -10,10 +10,13 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Connection, Database
 from app.kit.ids import chat_key
-from app.passages.keys import list_wanted
+from app.passages.keys import hash_keys, list_wanted
 from app.passages.lookup import MOST_IN_INDEX
+from app.passages.vocabulary import IN_INDEX
 from app.passages.words import list_patterns
 from app.search.service import statements_in_use
+from app.search.spelling import list_neighbours
+from tests.background import settle
 from tests.plans import fetch_plan, list_nodes, list_scans
 from tests.search.finding import begin_long, message
 from tests.statements import analysed, clear_statistics
@@ -73,6 +76,8 @@ def _quote(value: object) -> str:
     """A value in SQL."""
     if value is None:
         return "NULL"
+    if isinstance(value, list) and value and isinstance(value[0], int):
+        return f"ARRAY{value}::int[]"
     if isinstance(value, list):
         return f"ARRAY[{', '.join(map(_quote, value))}]::text[]"
     return "'" + str(value).replace("'", "''") + "'"
@@ -137,6 +142,24 @@ async def test_a_word_of_all_messages_reads_few(
     async with database.raw() as connection:
         plan = await explain(connection, tenant, "sail", statement)
     assert MOST_IN_INDEX <= count_read(plan, "messages") <= MOST_IN_INDEX + 64 + plan["Actual Rows"]
+
+
+async def test_the_words_of_a_chat_are_counted_by_the_index(
+    api: httpx.AsyncClient, database: Database, dispatcher: Dispatcher, clock: SteppedClock, tenant: str
+) -> None:
+    await begin_story(api)
+    await settle(dispatcher, clock)
+    key = chat_key(tenant, "c")
+    given = [key, hash_keys(key, list_neighbours("lantren")), hash_keys(key, ["lantren"])]
+    async with database.raw() as connection:
+        await connection.execute(OTHERS, timeout=300)
+        await clear_statistics(connection, "passages")
+        plans = [await explain_prepared(connection, IN_INDEX, given)]
+        async with analysed(connection, "passages"):
+            plans.append(await explain_prepared(connection, IN_INDEX, given))
+    for plan in plans:
+        assert count_read(plan, "passages") <= 5, plan
+        assert plan["Actual Rows"] == 2, "the lantern, and the number of messages with the term"
 
 
 @pytest.mark.parametrize(("name", "parameters"), [("recall", 16), ("of_chat", 14), ("of_user", 13)])
