@@ -23,7 +23,9 @@ from tests.slowness import SLOWNESS
 from tests.talk import ok, put
 from tests.test_catalog import WITHOUT_WORDS
 
-QUOTES_NOTHING = {("work", "error"), ("work", "refusals"), ("chats", "last_cut"), ("chats", "changed")}
+QUOTES_NOTHING = {("work", "error"), ("chats", "last_cut"), ("chats", "changed")} | {
+    (table, "refusals") for table in ("work", "memos", "scenes", "narrative_versions", "consolidations")
+}
 """Columns that are filled, but whose words are the service's own."""
 
 _FILLED = """
