@@ -92,13 +92,13 @@ service.
 """
 
 
-def _write_teaches(*, chat: str, line: str, before: str, hidden: str = "t.hidden") -> str:
-    """Return the condition that `t` is a live teaching of the statement `s`; `hidden` is SQL for whether it is hidden.
+_TEACHES = "t.statement_id = s.statement_id AND coalesce(t.wide_key, t.chat_key) = s.owner_key"
+"""The condition that `t` is a teaching of the statement `s`, live or not."""
 
-    The other arguments are those of `write_is_live`.
-    """
-    return f"""t.statement_id = s.statement_id AND coalesce(t.wide_key, t.chat_key) = s.owner_key AND NOT ({hidden})
-            AND CASE WHEN t.chat_key = {chat} THEN t.line_id = {line} AND ({before} IS NULL OR t.first_seq < {before})
+
+def _write_counts(*, chat: str, line: str, before: str) -> str:
+    """Return the condition that the line of the teaching `t` counts; the arguments are those of `write_is_live`."""
+    return f"""CASE WHEN t.chat_key = {chat} THEN t.line_id = {line} AND ({before} IS NULL OR t.first_seq < {before})
                 ELSE {IS_ON_CURRENT_LINE} END"""
 
 
@@ -114,7 +114,8 @@ def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False)
     """
     hidden = f"t.hidden AND NOT (t.chat_key = {chat} AND {_IS_OPEN})" if with_open else "t.hidden"
     return f"""(s.is_set OR EXISTS (
-        SELECT FROM teachings t WHERE {_write_teaches(chat=chat, line=line, before=before, hidden=hidden)}
+        SELECT FROM teachings t
+        WHERE {_TEACHES} AND NOT ({hidden}) AND {_write_counts(chat=chat, line=line, before=before)}
         {ONE_LOOKUP_EACH}))"""
 
 
@@ -203,15 +204,18 @@ def write_versions(owners: str, kind: str, *, chat: str, line: str, before: str 
     is dated with the time at which it was written, but if a message has said the same since then, with that of the
     message.
 
-    Use it for keys with few former values: it looks up the teachings of each statement, also of former values. `chat`,
-    `line` and `before` are those of `write_is_live`.
+    Use it for keys with few former values: it looks up the teachings of each statement, also of former values. Of the
+    teachings of a statement, it looks up their lines from the newest one on until one counts, because a statement that
+    many forks share has many. `chat`, `line` and `before` are those of `write_is_live`.
     """
     return f"""
     SELECT o.rank, o.current_name, s.* FROM ({owners}) AS o CROSS JOIN LATERAL (
         SELECT s.*, CASE WHEN s.is_set THEN greatest(s.learnt_at, t.said_at) ELSE t.said_at END AS said_at
-        FROM statements s CROSS JOIN LATERAL (
-            SELECT max(coalesce(t.said_at, s.learnt_at)) AS said_at FROM teachings t
-            WHERE {_write_teaches(chat=chat, line=line, before=before)}) AS t
+        FROM statements s LEFT JOIN LATERAL (
+            SELECT t.dated_at AS said_at FROM (
+                SELECT t.chat_key, t.line_id, t.first_seq, coalesce(t.said_at, s.learnt_at) AS dated_at FROM teachings t
+                WHERE {_TEACHES} AND NOT t.hidden ORDER BY dated_at DESC {ONE_LOOKUP_EACH}) AS t
+            WHERE {_write_counts(chat=chat, line=line, before=before)} ORDER BY t.dated_at DESC LIMIT 1) AS t ON true
         WHERE s.owner_key = o.owner_key AND s.line_id = o.line_id AND s.kind = '{kind}' AND s.character = o.character
             AND (s.is_set OR t.said_at IS NOT NULL) {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
 

@@ -66,6 +66,21 @@ FILL = f"""
     FROM learnt"""
 
 
+FORKS = 100
+"""Each is a chat that taught the memories of the user of `LINE` as well, as forks do."""
+
+FORK = f"""
+    INSERT INTO chats (chat_key, line_id, tenant, chat_id, user_id, user_key, line_created_at, created_at,
+        last_active_at)
+    SELECT md5('fork' || f)::uuid, md5('line' || f)::uuid, 'many', 'fork' || f, 'user7', md5('user7')::uuid, now(),
+        now(), now()
+    FROM generate_series(1, {FORKS}) AS f;
+    INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq, said_at)
+    SELECT md5('fork' || f)::uuid, md5('line' || f)::uuid, md5('s7.' || i)::uuid, 'memories', md5('s7.' || i)::uuid,
+        md5('user7')::uuid, i, now() + make_interval(secs => f)
+    FROM generate_series(1, {FORKS}) AS f, generate_series(20, 49) AS i"""
+
+
 def uuid_of(text: str) -> UUID:
     """What PostgreSQL makes of `md5(text)::uuid`."""
     return UUID(md5(text.encode(), usedforsecurity=False).hexdigest())
@@ -167,3 +182,16 @@ async def test_statements_of_others_are_not_read(filled: Database, has_statistic
             if whole or blocks > MOST_BLOCKS:
                 bad.append((name, whole, blocks))
     assert bad == []
+
+
+@pytest.mark.parametrize("has_statistics", [False, True])
+@pytest.mark.parametrize("name", ["the chat's", "the user's", "the user's on the line"])
+async def test_the_lines_of_all_forks_are_not_read(filled: Database, name: str, has_statistics: bool) -> None:
+    async with filled.raw() as connection:
+        await connection.execute(FORK)
+        if has_statistics:
+            await connection.execute("ANALYZE statements, teachings, chats")
+    _, asked = await read(filled, READERS[name][1])
+    async with filled.raw() as connection:
+        plan = await explain(connection, asked, is_generic=False)
+    assert count_blocks(plan) <= MOST_BLOCKS, "to look up each line takes three more for each teaching"
