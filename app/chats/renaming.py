@@ -15,6 +15,7 @@ from app.chats.models import ChatLine
 from app.chats.revision import record_nothing
 from app.chats.service import get_chat
 from app.kit.db import DbSession, defer
+from app.kit.scopes import raise_scope_of
 
 
 async def rename(db_session: DbSession, ref: ChatRef, former: str, name: str, *, now: datetime) -> ChatLine:
@@ -36,5 +37,7 @@ async def rename(db_session: DbSession, ref: ChatRef, former: str, name: str, *,
         raise ChatNotFound(f"There is no chat {ref.chat_id!r}.")
     event = CharacterRenamed(head=changed, now=now, settle_s=db_session.settle_s, former=former, name=name)
     defer(db_session, event)
+    if chat.user_key is not None:  # the user's other chats can know the character by the new name
+        raise_scope_of(db_session, chat.user_key, is_tenant=False)
     await db_session.refresh(chat)
     return chat

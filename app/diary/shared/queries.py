@@ -10,6 +10,7 @@ from uuid import UUID
 
 import orjson
 
+from app.chats.known_names import write_known_names
 from app.chats.presets import PRESETS
 from app.diary.shared.merging import Elsewhere
 from app.kit.db import DbSession
@@ -41,7 +42,7 @@ _HOLDS = f"""e.deleted_at IS NULL AND e.content <> '' AND NOT e.hidden AND (e.or
 
 _OTHER = f"""o.user_key = c.user_key AND o.line_status = 'current' AND o.{SETTING} AND o.chat_key <> c.chat_key"""
 
-_NAMES = """(SELECT p.value ->> 'name' UNION SELECT jsonb_array_elements_text(p.value -> 'aliases'))"""
+_NAMES = write_known_names(_OTHER)
 
 # A fork has copies of entries, with the same ids. A copy of an entry that the line itself has is left out. In a diary,
 # entries that are not copies are newer than copies, so the limit can be applied before copies are left out. Of several
