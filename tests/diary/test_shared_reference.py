@@ -134,7 +134,7 @@ def _expect(cached: Json, own: Sequence[asyncpg.Record], others: Sequence[asyncp
     mine = [row for row in own if row["number"] in numbers]
     theirs = _fit([row for row in others if str(row["entry_id"]) in ids], _room(mine))
     left = LINES - len(_lines(theirs)) - bool(theirs)
-    mine = _fit(mine, left)
+    mine = _fit(mine, max(left, 0))  # without own entries, those of other chats can fill all lines
     newer_own = [row for row in own if row["number"] > cached["held"]["after"] and row["number"] not in numbers]
     newer = [
         row
