@@ -49,10 +49,10 @@ async def read_progress(database: Database, tenant: str) -> Json:
     return {name: value for name, value in found.items() if name not in {"chat", "analysis"}}
 
 
-async def clear_keys(database: Database) -> None:
-    """Leave the rows of the index without keys."""
+async def clear_keys(database: Database, tenant: str) -> None:
+    """Leave the rows of the index of the chat `c` without keys."""
     async with database.raw() as connection:
-        await connection.execute("UPDATE passages SET keys = '{}'")
+        await connection.execute("UPDATE passages SET keys = '{}' WHERE chat_key = $1", chat_key(tenant, "c"))
 
 
 async def remove_key(database: Database, tenant: str, key: str) -> None:
@@ -102,7 +102,7 @@ async def test_a_name_is_found_in_the_index_of_former_releases(
 ) -> None:
     await begin_with_names(api, dispatcher, clock, "en")
     assert await find(api, "And Will?") == {"m5"}
-    await clear_keys(database)
+    await clear_keys(database, tenant)
     assert (await find(api, "lantern"), await find(api, "And Will?")) == (set(), set()), "the index has all names"
     await forget_analysis(database, tenant)
     assert (await find(api, "lantern"), await find(api, "And Will?")) == (set(), {"m5"})
@@ -135,7 +135,7 @@ async def test_an_index_of_a_former_release_is_made_again(
     for first in (0, 672):
         await append(api, messages[first : first + 672])
     await settle(dispatcher, clock)
-    await clear_keys(database)
+    await clear_keys(database, tenant)
     await forget_analysis(database, tenant)
     assert await find(api, "And Will?") == {"m700"}, "one of the newest 1,000"
     await append(api, sail(1_345, 1_407))
@@ -177,7 +177,7 @@ async def test_only_the_newest_are_compared_with_a_name(
     for first in (0, 512):
         await append(api, messages[first : first + 512])
     await settle(dispatcher, clock)
-    await clear_keys(database)
+    await clear_keys(database, tenant)
     await forget_analysis(database, tenant)
     hits = ok(await api.post(under, json={"query": "And Will?", "kinds": ["message"]}), 200)["hits"]
     assert [hit["id"] for hit in hits] == [f"m{1_025 - most}"]
