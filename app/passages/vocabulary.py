@@ -21,8 +21,8 @@ MOST_CHARS = 2_000_000
 Each message gets an equal share: its first 20,000 characters if there are 100 messages or fewer.
 """
 
-# One scan of the index for all words: a scan for each of some hundred words would take ten times as long. Of each term,
-# of which there are few, all rows are counted: the limit could leave out the only one.
+# One scan of the index for all words: a scan for each of some hundred words would take ten times as long. Each term, of
+# which there are few, is counted apart: the limit for all words could leave out the only row that has it.
 IN_INDEX = f"""
     SELECT found.key, count(*) AS texts FROM (
         SELECT p.keys FROM passages p
@@ -31,8 +31,10 @@ IN_INDEX = f"""
     GROUP BY found.key
     UNION ALL
     SELECT term.key, p.texts FROM unnest($3::int[]) AS term (key) CROSS JOIN LATERAL (
-        SELECT count(*) AS texts FROM passages p
-        WHERE (p.chat_key = $1) {NOT_BY_INDEX} AND p.keys @> ARRAY[term.key]) AS p"""  # noqa: S608 - of constants
+        SELECT count(*) AS texts FROM (
+            SELECT FROM passages p
+            WHERE (p.chat_key = $1) {NOT_BY_INDEX} AND p.keys @> ARRAY[term.key] LIMIT {MOST_TEXTS}) AS p
+    ) AS p"""  # noqa: S608 - of constants
 
 _OUTSIDE = f"""
     SELECT left(m.content, ({MOST_CHARS} / greatest(count(*) OVER (), 100))::int) AS content, m.name FROM chats c
@@ -45,9 +47,9 @@ async def count_texts(
 ) -> Counter[str]:
     """Return how many messages have each of these folded words, of those that are considered.
 
-    The limit for messages of the index applies to `words`, and not to `terms`. A term also counts where it is part of
-    the name that a message outside the index has. A word that a message had in a former text, or on another line, may
-    be counted.
+    The limit for messages of the index applies to all `words` together, and to each of `terms`. A term also counts where
+    it is part of the name that a message outside the index has. A word that a message had in a former text, or on
+    another line, may be counted.
 
     Args:
         connection: A connection.
