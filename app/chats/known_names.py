@@ -5,6 +5,9 @@ the chats of a user share, the characters of two chats are the same if they have
 a former one. So the names of a character are its own, and those that it has in the other chats.
 """
 
+HAS_FORMER_NAMES = "jsonb_path_exists({}characters, '$[*].aliases[*]')"
+"""Whether a line has a character with a former name: with `line_status`, the condition of `ix_chats_renamed`."""
+
 
 def _write_own(character: str) -> str:
     """Return the query of the present and the former names of a character; `character` is SQL for it, as JSON."""
@@ -21,7 +24,7 @@ def write_known_names(others: str) -> str:
     """Return a subquery of the names of the character `p.value` of the chat's row `c`, in one column.
 
     `others` is SQL for the condition that the row `o` of `chats` is a current line of another chat of the user that
-    counts. A character without former names adds no name to its own, so lines without any need not count. A name that
+    counts. Of these, only lines with former names are read, because a character without any adds no name. A name that
     another character of `c` has is left out: in `c` it means that one.
     """
     return f"""(
@@ -29,7 +32,7 @@ def write_known_names(others: str) -> str:
             ({_write_own("p.value")})
             UNION
             SELECT theirs.name FROM known
-                JOIN chats o ON {others}
+                JOIN chats o ON {others} AND {HAS_FORMER_NAMES.format("o.")}
                 CROSS JOIN jsonb_array_elements(o.characters) AS k
                 CROSS JOIN LATERAL ({_write_own("k.value")}) AS theirs (name)
             WHERE {_write_has("k.value", "known.name")} AND NOT EXISTS (

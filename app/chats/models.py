@@ -12,6 +12,7 @@ from sqlalchemy import BigInteger, CheckConstraint, Index, LargeBinary, Text, te
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import Mapped, mapped_column
 
+from app.chats.known_names import HAS_FORMER_NAMES
 from app.kit.db import Table
 from app.kit.scopes import NOW_MS
 
@@ -72,6 +73,11 @@ class ChatLine(Table):
             postgresql_where=text("line_status = 'current'"),
         ),
         Index("ix_chats_user", "user_key", postgresql_where=text("line_status = 'current'")),
+        Index(
+            "ix_chats_renamed",
+            "user_key",
+            postgresql_where=text(f"line_status = 'current' AND {HAS_FORMER_NAMES.format('')}"),
+        ),
         {"postgresql_with": {"fillfactor": 70}},
     )
 
