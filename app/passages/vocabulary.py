@@ -47,8 +47,8 @@ async def count_texts(
 ) -> Counter[str]:
     """Return how many messages have each of these folded words, of those that are considered.
 
-    The limit for messages of the index applies to all `words` together, and to each of `terms`. A term also counts where
-    it is part of the name that a message outside the index has. A word that a message had in a former text, or on
+    The limit for messages of the index applies to all `words` together, and to each of `terms`. A term also counts
+    where it is part of the name that a message outside the index has. A word that a message had in a former text, or on
     another line, may be counted.
 
     Args:
