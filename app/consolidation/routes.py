@@ -20,9 +20,10 @@ async def regenerate_learnt(ref: WritingChat, db_session: Db, clock: Now, wanted
 
     Once the model has answered, the facts and quotations that rules have learnt from these messages are deleted, and
     what the model learns is stored. Those that a person has changed, pinned or archived stay, and so do the former
-    values of what a person set, replaced or forgot. If facts or memories are off, the chat keeps those that it has. If
-    no answer of the model can be used, everything stays. If no model is configured, the rules read the messages once
-    more. Returns 200 if there are no such messages.
+    values of what a person set, replaced or forgot, also if the person did so in this chat alone. A value that rules
+    have learnt after the person set the key is deleted like the others. If facts or memories are off, the chat keeps
+    those that it has. If no answer of the model can be used, everything stays. If no model is configured, the rules
+    read the messages once more. Returns 200 if there are no such messages.
     """
     wanted = wanted or LearnAgain()
     again = await learn_again(db_session, ref, first_seq=wanted.first_seq, last_seq=wanted.last_seq, now=clock())

@@ -9,7 +9,9 @@ from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.queries import Line
 
 # What a person has set, edited or decided about stays, although the service has learnt it by rule. So do the former
-# values of what a person set, replaced or forgot: they are the history, and texts that are not learnt again.
+# values of what a person set, replaced or forgot: they are the history, and texts that are not learnt again. What was
+# learnt after the person's statement gives way. But a statement of the chat decides about a key of a wider scope at any
+# time, because the chat's own scope is the nearest.
 _LEARNT_BY_RULE = f"""
     t.chat_key = $1 AND t.line_id = $2 AND t.first_seq BETWEEN $3 AND $4 AND t.layer = ANY($5)
         AND t.message_id IS NOT NULL
@@ -19,7 +21,11 @@ _LEARNT_BY_RULE = f"""
         AND NOT s.is_set AND NOT s.edited AND NOT s.pinned AND s.archived IS NULL
         AND coalesce(cardinality(s.chosen), 0) = 0 AND NOT EXISTS (
             SELECT FROM statements n WHERE n.owner_key = s.owner_key AND n.line_id = s.line_id AND n.kind = s.kind
-                AND n.character = s.character AND n.key = s.key AND n.is_set {ONE_LOOKUP_EACH})"""
+                AND n.character = s.character AND n.key = s.key AND n.is_set
+                AND (n.learnt_at, n.statement_id) > (s.learnt_at, s.statement_id) {ONE_LOOKUP_EACH})
+        AND (t.wide_key IS NULL OR NOT EXISTS (
+            SELECT FROM statements n WHERE n.owner_key = t.chat_key AND n.line_id = '{CHAT_WIDE}' AND n.kind = s.kind
+                AND n.character = '' AND n.key = s.key AND n.is_set {ONE_LOOKUP_EACH}))"""  # noqa: S608
 
 _LIST = f"SELECT DISTINCT s.statement_id FROM teachings t, statements s WHERE {_LEARNT_BY_RULE}"  # noqa: S608
 

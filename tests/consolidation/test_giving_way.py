@@ -68,10 +68,11 @@ async def test_a_quotation_that_replaced_another_gives_way(
     assert await sentences(api) == {FERRY}
 
 
+@pytest.mark.parametrize("learn_scope", ["chat", "user"])
 async def test_what_was_forgotten_is_not_learnt_again(
-    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+    learn_scope: str, api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await begin(api)
+    await begin(api, memories={"learn_scope": learn_scope})
     await learn_by_rule(api, dispatcher, clock, model, SAID.format(2011))
     (quoted,) = await memories(api)
     ok(await api.delete(f"{CHAT}/memories/{quoted['id']}"), 204)
@@ -93,6 +94,19 @@ async def test_the_history_keeps_what_a_person_replaced(
     assert [one["value"] for one in await history(api, "name")] == ["Mira", "Mirabel"]
     texts = ok(await api.get(f"{CHAT}/memories/{quoted['id']}/history"), 200)["items"]
     assert [one["content"] for one in texts] == ["Tomas ferries.", quoted["content"]]
+
+
+@pytest.mark.parametrize("learn_scope", ["chat", "user"])
+async def test_what_rules_learn_after_a_person_gives_way(
+    learn_scope: str, api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await begin(api, memories={"learn_scope": learn_scope})
+    await set_fact(api, "name", "Mira", status=201)
+    clock.step(60)
+    await learn_by_rule(api, dispatcher, clock, model, NAMED)
+    assert await facts(api) == {"name": "Mirabel"}
+    await learn_again(api, dispatcher, clock)
+    assert [one["value"] for one in await history(api, "name")] == ["Mirabel Voss", "Mira"]
 
 
 async def test_the_scope_is_locked_before_anything_is_deleted(
