@@ -20,7 +20,7 @@ from app.kit.db import DbSession
 from app.knowledge.errors import TooManyKeys
 from app.knowledge.learning import Place, learn_value, lock_place
 from app.knowledge.reading import Viewpoint
-from app.knowledge.rule_queries import list_learnt_by_rule
+from app.knowledge.rule_queries import list_learnt_by_rule, list_wide_keys
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Source as Taught
 from app.knowledge.service import retract_learnt_by_rule
@@ -127,11 +127,13 @@ async def list_replaceable(db_session: DbSession, head: Head, due: Due) -> set[U
 async def retract(db_session: DbSession, head: Head, due: Due, source: Source) -> None:
     """Take back what rules have learnt from `source`, the messages of `due`, unless a person has decided about it.
 
-    What belongs to a layer that is off stays, because `store` stores nothing in its place. `head` is the locked head of
-    the current line.
+    What belongs to a layer that is off stays, because `store` stores nothing in its place. The scopes in which the chat
+    learns are locked, and those in which it has learnt from these messages, which differ if the setting `learn_scope`
+    was changed. `head` is the locked head of the current line.
     """
-    await lock_place(db_session, place_of(head, source))
     layers = _list_layers(head)
+    wide_keys = await list_wide_keys(db_session, head.line, due.first_seq, due.last_seq, layers)
+    await lock_place(db_session, place_of(head, source), wide_keys)
     for layer in await retract_learnt_by_rule(db_session, head, due.first_seq, due.last_seq, layers):
         record(db_session, head.line, layer)
 

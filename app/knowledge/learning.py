@@ -3,7 +3,7 @@
 Each value is stored as a statement (`models.py`) in a scope, with the messages that taught it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -16,11 +16,12 @@ from app.chats.head import Head
 from app.chats.service import get_chat
 from app.chats.settings import effective
 from app.kit.db import DbSession, defer
-from app.kit.ids import uuid7
+from app.kit.ids import tenant_key, user_key, uuid7
+from app.kit.scopes import lock_scope_of
 from app.knowledge.known import SCOPES, Known, choose_deciding, fold
 from app.knowledge.reading import Viewpoint, list_live
 from app.knowledge.scopes import ScopeKey
-from app.knowledge.service import Said, Source, learn_by_messages, lock_scope, teach, teach_by_messages
+from app.knowledge.service import Said, Source, learn_by_messages, teach, teach_by_messages
 from app.knowledge.settings import LearningSettings
 
 
@@ -60,16 +61,19 @@ class Place:
         )
 
 
-async def lock_place(db_session: DbSession, place: Place) -> None:
+async def lock_place(db_session: DbSession, place: Place, also: Iterable[UUID] = ()) -> None:
     """Lock the user and the tenant if the chat may learn in their scopes. Call it before reading what holds there.
 
-    All transactions lock the user before the tenant, so that two chats cannot wait for each other.
+    `also` are the keys of further users and tenants to lock. All transactions lock users before the tenant, and users
+    in the order of their keys, so that two chats cannot wait for each other.
     """
-    if place.user_id is None or place.settings.learn_scope == "chat":
-        return
-    await lock_scope(db_session, ScopeKey.of_user(place.tenant, place.user_id))
-    if place.settings.learn_scope == "global":
-        await lock_scope(db_session, ScopeKey.of_tenant(place.tenant))
+    wide, tenant = set(also), tenant_key(place.tenant)
+    if place.user_id is not None and place.settings.learn_scope != "chat":
+        wide.add(user_key(place.tenant, place.user_id))
+        if place.settings.learn_scope == "global":
+            wide.add(tenant)
+    for key in sorted(wide, key=lambda key: (key == tenant, key)):
+        await lock_scope_of(db_session, key)
 
 
 async def lock_place_of_tool(db_session: DbSession, ref: ChatRef, character: str | None) -> Place:

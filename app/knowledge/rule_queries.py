@@ -29,6 +29,11 @@ _LEARNT_BY_RULE = f"""
 
 _LIST = f"SELECT DISTINCT s.statement_id FROM teachings t, statements s WHERE {_LEARNT_BY_RULE}"  # noqa: S608
 
+_LIST_WIDE_KEYS = """
+    SELECT DISTINCT wide_key FROM teachings
+    WHERE chat_key = $1 AND line_id = $2 AND first_seq BETWEEN $3 AND $4 AND layer = ANY($5)
+        AND message_id IS NOT NULL AND wide_key IS NOT NULL"""
+
 _RETRACT = f"""
     DELETE FROM teachings t USING statements s WHERE {_LEARNT_BY_RULE}
     RETURNING t.wide_key, t.layer"""  # noqa: S608 - constants only
@@ -40,6 +45,14 @@ async def list_learnt_by_rule(
     """Return the ids of the statements whose teachings `retract_learnt_by_rule` would delete now."""
     rows = await db_session.raw.fetch(_LIST, *line, first_seq, last_seq, layers)
     return {row["statement_id"] for row in rows}
+
+
+async def list_wide_keys(
+    db_session: DbSession, line: Line, first_seq: int, last_seq: int, layers: Sequence[str]
+) -> set[UUID]:
+    """Return the keys of the users and tenants in whose scopes `retract_learnt_by_rule` can delete something."""
+    rows = await db_session.raw.fetch(_LIST_WIDE_KEYS, *line, first_seq, last_seq, layers)
+    return {row["wide_key"] for row in rows}
 
 
 async def retract_learnt_by_rule(

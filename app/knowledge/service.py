@@ -206,7 +206,9 @@ async def retract_learnt_by_rule(
     """Delete what rules have learnt from a range of messages (both inclusive), unless a person has changed it.
 
     Only what was learnt for `layers` is deleted. `head` is that of the chat's current line, locked, and the caller has
-    locked the scopes in which the chat learns. Returns the layers in which something was deleted.
+    locked the users and tenants that `rule_queries.list_wide_keys` returns: if the setting `learn_scope` was changed,
+    they can be others than those in whose scopes the chat learns now. Returns the layers in which something was
+    deleted.
     """
     wide, changed = await rule_queries.retract_learnt_by_rule(db_session, head.line, first_seq, last_seq, layers)
     _raise(db_session, head.tenant, wide)

@@ -8,7 +8,7 @@ import pytest
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.kit.ids import user_key
+from app.kit.ids import tenant_key, user_key
 from tests.background import holding, settle, until_waited_for
 from tests.consolidation.learning import begin, fact, facts, learn_all, learns, memories, memory, sentences, turn
 from tests.facts.asking import history, set_fact
@@ -109,7 +109,10 @@ async def test_what_rules_learn_after_a_person_gives_way(
     assert [one["value"] for one in await history(api, "name")] == ["Mirabel Voss", "Mira"]
 
 
+@pytest.mark.parametrize(("former", "present"), [("user", "user"), ("user", "chat"), ("global", "user")])
 async def test_the_scope_is_locked_before_anything_is_deleted(
+    former: str,
+    present: str,
     api: httpx.AsyncClient,
     dispatcher: Dispatcher,
     clock: SteppedClock,
@@ -117,10 +120,11 @@ async def test_the_scope_is_locked_before_anything_is_deleted(
     database_url: str,
     tenant: str,
 ) -> None:
-    await begin(api, memories={"learn_scope": "user"})
+    await begin(api, memories={"learn_scope": former})
     await learn_by_rule(api, dispatcher, clock, model, SAID.format(2011))
+    await begin(api, status=200, memories={"learn_scope": present})
     ok(await api.post(PATH), 202)
-    owner = f"owner_key = '{user_key(tenant, 'mira')}'"
+    owner = f"owner_key = '{user_key(tenant, 'mira') if former == 'user' else tenant_key(tenant)}'"
     async with holding(database_url, f"SELECT 1 FROM scopes WHERE {owner} FOR UPDATE") as other_chat:
         learning = asyncio.create_task(settle(dispatcher, clock))
         await until_waited_for(other_chat)
