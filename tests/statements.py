@@ -14,9 +14,10 @@ _FRAME = {"BEGIN", "COMMIT", "ROLLBACK"}
 
 @dataclass
 class Statements:
-    """The statements of one connection, in order."""
+    """The statements of one connection, in order, and the same with their arguments."""
 
     all: list[str] = field(default_factory=list)
+    logged: list[LoggedQuery] = field(default_factory=list)
 
     @property
     def asked(self) -> list[str]:
@@ -39,6 +40,7 @@ async def watched(database: Database) -> AsyncIterator[Statements]:
 
     def listen(query: LoggedQuery) -> None:
         seen.all.append(query.query.strip().rstrip(";"))
+        seen.logged.append(query)
 
     async with database.raw() as connection:
         listened = connection

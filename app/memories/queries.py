@@ -10,7 +10,7 @@ import asyncpg
 
 from app.chats.presets import PRESETS
 from app.kit.db import DbSession
-from app.kit.planner import ONE_LOOKUP_EACH
+from app.kit.planner import COMPUTED_ONCE, ONE_LOOKUP_EACH
 from app.knowledge.liveness import (
     LEARNT_US,
     OWNER_GIVEN,
@@ -95,7 +95,23 @@ _LIST_OF_CHAT = _write_list(
 )
 _LIST_OF_CHAT_ITSELF = keep_to_chat(_LIST_OF_CHAT)
 _LIST_OF_SCOPE = _write_list(_VERSIONS_OF_SCOPE, 5, of_character="true")
-_LIST_SEEN = _write_list(_VERSIONS_SEEN, 7, of_character="true")
+_JUDGED_SEEN = _write_judged(_VERSIONS_SEEN, of_character="true", half_life="$7", most="$8", floor="$9")
+
+# As `fold`, as far as SQL can, but without white space; `normalize` turns most characters of it into spaces.
+_FOLDED = """translate(CASE WHEN octet_length({0}) = length({0}) THEN lower({0})
+    ELSE replace(replace(lower(normalize({0}, NFKC)), 'ß', 'ss'), 'ς', 'σ') END,
+    E' \\t\\n\\x0b\\f\\r\\x1c\\x1d\\x1e\\x1f\\u0085\\u1680\\u2028\\u2029', '')"""
+
+_LIST_COMPARED = f"""
+    {_JUDGED_SEEN}
+    SELECT {_COLUMNS} FROM judged WHERE NOT is_archived
+    UNION ALL
+    SELECT {_COLUMNS} FROM (
+        SELECT DISTINCT ON (f.folded) j.*
+        FROM judged j CROSS JOIN LATERAL (SELECT {_FOLDED.format("j.content")} AS folded {COMPUTED_ONCE}) AS f
+        WHERE j.is_archived AND j.archived IS NOT TRUE
+            AND f.folded = ANY (ARRAY(SELECT {_FOLDED.format("n.text")} FROM unnest($10::text[]) AS n (text)))
+        ORDER BY f.folded, j.order_key DESC, j.key DESC) AS faded"""  # noqa: S608
 
 _defaults = MemorySettings()
 
@@ -279,11 +295,18 @@ async def list_of_scope(db_session: DbSession, scope: ScopeKey, keeping: Keeping
     return [_memory(row) for row in rows]
 
 
-async def list_seen(
-    db_session: DbSession, scope: ScopeKey, line: Line, keeping: Keeping, choice: Choice
+async def list_compared(
+    db_session: DbSession, scope: ScopeKey, line: Line, keeping: Keeping, contents: Sequence[str]
 ) -> list[Memory]:
-    """Return memories of one scope, as a line sees them."""
-    rows = await db_session.raw.fetch(_LIST_SEEN, *_where(scope), *line, *_parameters(keeping, choice))
+    """Return the memories of one scope, as a line sees them, that new sentences are compared with.
+
+    These are the memories that are not in the archive, and for each of the sentences `contents` the strongest memory
+    with its text that has faded into the archive. Case, white space and compatibility forms do not count, as for
+    `fold`; of a few letters, such as the Turkish ı and İ, only PostgreSQL's own lower case is the same. The archive has
+    no limit, so nothing else of it is returned.
+    """
+    limits = (keeping.half_life_days, keeping.max_memories, keeping.least_order_key)
+    rows = await db_session.raw.fetch(_LIST_COMPARED, *_where(scope), *line, *limits, contents)
     return [_memory(row) for row in rows]
 
 

@@ -18,7 +18,7 @@ from app.memories import queries
 from app.memories.decay import order_key
 from app.memories.dedupe import Known, compare
 from app.memories.memory import DEFAULT_IMPORTANCE, Category, Memory
-from app.memories.queries import KIND, Choice, Keeping
+from app.memories.queries import KIND, Keeping
 from app.memories.settings import MemorySettings
 
 NAME = "memories"
@@ -102,7 +102,7 @@ class _KnownMemories:
 
     Attributes:
         held: The live memories that are not in the archive, oldest first.
-        faded: The statements of those that have faded into the archive, by the case-folded text (`fold`).
+        faded: Those that have faded into the archive and whose text a sentence has, by the case-folded text (`fold`).
         settled: The statements whose texts persons replaced or put into the archive, by the case-folded text (`fold`).
         gone: The forgotten texts.
         hashes: The hashes of the texts that were forgotten or that persons replaced.
@@ -110,7 +110,7 @@ class _KnownMemories:
     """
 
     held: dict[UUID, _Held]
-    faded: dict[str, _Taught]
+    faded: dict[str, _Held]
     settled: dict[str, _Taught]
     gone: Sequence[Known[UUID | _Forgotten]]
     hashes: frozenset[bytes]
@@ -124,17 +124,25 @@ class _KnownMemories:
         if former and verdict.outcome == "duplicate":
             return _Taught(former.memory_id, former.statement_id)
         folded = fold(content)
-        if known := self.faded.get(folded) or self.settled.get(folded):
-            return known
+        if faded := self.faded.get(folded):
+            return _Taught(faded.memory_id, faded.statement_id)
+        if folded in self.settled:
+            return self.settled[folded]
         texts = [content, *([former.known.content] if former else [])]
         return _Forgotten(None) if any(hash_content(text) in self.hashes for text in texts) else former
+
+    def bring_back(self, taught: _Taught) -> None:
+        """Compare the next sentences with a memory that had faded, because a sentence has just been its text again."""
+        for text, one in list(self.faded.items()):
+            if one.statement_id == taught.statement_id:
+                self.held[one.memory_id] = self.faded.pop(text)
 
     def drop(self, taught: _Taught) -> None:
         """Leave out a statement that was deleted meanwhile."""
         held = self.held.get(taught.memory_id)
         if held and held.statement_id == taught.statement_id:
             del self.held[taught.memory_id]
-        self.faded = {text: one for text, one in self.faded.items() if one != taught}
+        self.faded = {text: one for text, one in self.faded.items() if one.statement_id != taught.statement_id}
         self.settled = {text: one for text, one in self.settled.items() if one != taught}
 
 
@@ -155,7 +163,8 @@ async def remember(
     Each sentence is compared with the memories of the scope that the line sees as live and not in the archive, the
     sentences before it, the texts that persons replaced or put into the archive, and the memories that were forgotten
     in the scope or in a nearer one. A memory that has faded into the archive is dated again if a sentence has its text,
-    which brings it back; a similar sentence is a new memory. The caller defers `LayerChanged`, which also writes the
+    which brings it back, so that the sentences after it are compared with it, too. Before that, a similar sentence is a
+    new memory. The caller defers `LayerChanged`, which also writes the
     head.
 
     Args:
@@ -174,7 +183,8 @@ async def remember(
 
     """
     await lock_scope(db_session, scope)
-    known = await _read_known(db_session, head, scope, character, keeping_of(settings, aged_at))
+    contents = [one.content for one in learnt]
+    known = await _read_known(db_session, head, scope, character, keeping_of(settings, aged_at), contents)
     found = []
     for one in learnt:
         verdict = known.compare(one.content, settings.dedupe_threshold)
@@ -186,6 +196,7 @@ async def remember(
             known.drop(verdict)  # another chat has just taken it back
             verdict = known.compare(one.content, settings.dedupe_threshold)
         if isinstance(verdict, _Taught):
+            known.bring_back(verdict)
             found.append(Remembered("duplicate", verdict.memory_id))
         elif isinstance(verdict, _Forgotten):
             found.append(Remembered("forgotten", verdict.memory_id))
@@ -222,16 +233,21 @@ def _hash(text: str) -> bytes:
 
 
 async def _read_known(
-    db_session: DbSession, head: Head, scope: ScopeKey, character: str | None, keeping: Keeping
+    db_session: DbSession,
+    head: Head,
+    scope: ScopeKey,
+    character: str | None,
+    keeping: Keeping,
+    contents: Sequence[str],
 ) -> _KnownMemories:
-    """Return what a new sentence is compared with."""
+    """Return what the new sentences `contents` are compared with."""
     hashes, forgotten = await queries.list_forgotten(db_session, scope, head.line, character=character)
     settled = await queries.list_settled(db_session, scope)
-    seen = await queries.list_seen(db_session, scope, head.line, keeping, Choice())
-    faded = [one for one in seen if one.archived and not one.archived_by_person]
+    seen = await queries.list_compared(db_session, scope, head.line, keeping, contents)
+    faded = _hold([one for one in seen if one.archived])
     return _KnownMemories(
         _hold([one for one in seen if not one.archived]),
-        {fold(one.content): _Taught(one.memory_id, one.statement_id) for one in faded},
+        {one.known.folded: one for one in faded.values()},
         {fold(content): _Taught(memory_id, statement_id) for memory_id, statement_id, content in settled},
         [Known(_Forgotten(memory_id), content, is_forgotten=True) for memory_id, content in forgotten],
         hashes,

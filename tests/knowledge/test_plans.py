@@ -92,6 +92,7 @@ OF_MANY = ScopeKey("global", "many", tenant_key("many"))
 MEMORY = uuid_of("key7.20")
 WIDE = [uuid_of(f"s7.{seq}") for seq in range(50)]
 KEEPING = Keeping(half_life_days=7.0, max_memories=1_000, least_order_key=None)
+FADES = Keeping(half_life_days=7.0, max_memories=0, least_order_key=None)
 ALL, ONE = Choice(), Choice(memory_id=MEMORY)
 
 Reader = Callable[[DbSession], Awaitable[Sized]]
@@ -115,7 +116,8 @@ READERS: Mapping[str, tuple[int, Reader]] = {
     "one": (1, lambda of: memories.list_of_chat(of, LINE, KEEPING, ONE, character=None)),
     "the user's": (30, lambda of: memories.list_of_scope(of, OF_USER, KEEPING, ALL)),
     "the tenant's": (OF_TENANT, lambda of: memories.list_of_scope(of, OF_MANY, KEEPING, ALL)),
-    "the user's on the line": (30, lambda of: memories.list_seen(of, OF_USER, LINE, KEEPING, ALL)),
+    "the user's on the line": (30, lambda of: memories.list_compared(of, OF_USER, LINE, KEEPING, ["text 7.20"])),
+    "the user's that are said again": (1, lambda of: memories.list_compared(of, OF_USER, LINE, FADES, ["TEXT 7.20"])),
     "forgotten": (0, list_forgotten),
     "texts of one": (1, lambda of: memories.list_contents(of, OF_USER, MEMORY)),
     "documents": (50, lambda of: list_documents(of, [LAYER], LINE)),

@@ -1,5 +1,6 @@
 """Learn, write and read memories: those of the chat `c` unless another path or chat is given."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -36,12 +37,22 @@ class Learner:
         self,
         content: str,
         *message_ids: str,
+        **more: Any,
+    ) -> Remembered:
+        """Learn a sentence from messages of a chat; the other parameters are those of `learn_together`."""
+        (found,) = await self.learn_together([content], *message_ids, **more)
+        return found
+
+    async def learn_together(
+        self,
+        contents: Sequence[str],
+        *message_ids: str,
         chat_id: str = "c",
         read: str | None = None,
         at: datetime | None = None,
         **more: Any,
-    ) -> Remembered:
-        """Learn a sentence from messages of a chat.
+    ) -> list[Remembered]:
+        """Learn sentences at once, each of them from the same messages of a chat.
 
         `read` is the text that was read of them, if not the present one, and `at` the time, if it is not now.
         """
@@ -60,15 +71,15 @@ class Learner:
                 user_id=chat.user_id,
                 character="Kai",
             )
-            learnt = LearntMemory(content, sources, **more)
+            learnt = [LearntMemory(content, sources, **more) for content in contents]
             now = self._clock()
             at = now if at is None else at
             aged_at = min([*(row["sent_at"] for row in rows[-1:]), now])
-            (found,) = await remember(
+            found = await remember(
                 db_session,
                 head,
                 scope,
-                [learnt],
+                learnt,
                 character="Kai",
                 settings=settings,
                 at=at,

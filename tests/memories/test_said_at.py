@@ -1,6 +1,7 @@
 """The date of a memory is when it was said, also in a conversation that was imported long after."""
 
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import httpx
@@ -13,6 +14,7 @@ from tests.conftest import NOON
 from tests.facts.asking import USER, begin, checkpoint, fork, restore
 from tests.memories.asking import Learner, listed, memories, write
 from tests.search.finding import message
+from tests.statements import watched
 from tests.talk import CHAT, Json, append, context, cut_off, ok, reimport, soft_delete
 from tests.vault.vaults import export, files_of, ref_of
 
@@ -148,6 +150,54 @@ async def test_a_faded_memory_has_no_new_text(api: httpx.AsyncClient, learn: Lea
     await learn(old, "m1")
     assert (await learn(new, "m2")).outcome == "new"
     assert (await listed(api), await listed(api, archived=True)) == ({new}, {old})
+
+
+async def test_what_was_brought_back_can_have_a_new_text(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api, preset="decay", consolidation={"enabled": False})
+    await append(api, [sent(1, 100), sent(2, 0)])
+    old, new = (f"Mira bought {number} green lanterns in Bergen." for number in (2, 3))
+    first = await learn(old, "m1")
+    found = await learn.learn_together([old, new], "m2")
+    assert found == [("duplicate", first.memory_id), ("supersedes", first.memory_id)]
+    assert (await listed(api), await listed(api, archived=True)) == ({new}, set())
+
+
+FADED = (
+    "Die Straße  nach\u00a0Köln.",
+    "Ｔhe ﬁsh is ４ years old.",
+    "ΟΔΟΣ ΣΟΦΙΑΣ.",
+    "日本語の猫。",
+    "Nothing is like this.",
+)
+SAID_AGAIN = ("DIE STRASSE NACH KÖLN.", "The fish is 4\tyears old.", "οδος σοφιας.", " 日本語の猫。 ")
+"""The first four of `FADED`, with differences that do not count."""
+
+
+async def test_a_faded_memory_is_found_by_its_folded_text(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api, preset="decay", consolidation={"enabled": False})
+    await append(api, [sent(1, 100), sent(2, 0)])
+    first = [(await learn(text, "m1")).memory_id for text in FADED]
+    assert await listed(api, archived=True) == set(FADED)
+    found = await learn.learn_together(SAID_AGAIN, "m2")
+    assert found == [("duplicate", one) for one in first[:4]]
+    assert await listed(api, archived=True) == {FADED[4]}
+
+
+async def test_the_archive_is_not_read_to_learn_a_sentence(
+    api: httpx.AsyncClient, learn: Learner, database: Database
+) -> None:
+    await begin(api, preset="decay", consolidation={"enabled": False})
+    await append(api, [sent(1, 100), sent(2, 0)])
+    for text in FADED:
+        await learn(text, "m1")
+    await learn(LANTERN.format("north"), "m2")
+    async with watched(database) as seen:
+        await learn(FADED[0], "m2")
+    reads = [one for one in seen.logged if "SELECT s" in one.query or "WITH held" in one.query]
+    async with database.raw() as connection:
+        rows = [await connection.fetch(one.query, *one.args) for one in reads if "INSERT" not in one.query]
+    read = {value for row in chain(*rows) for value in row.values() if isinstance(value, str)}
+    assert read & {*FADED, LANTERN.format("north")} == {FADED[0], LANTERN.format("north")}
 
 
 async def test_the_newer_text_of_a_memory_has_its_own_date(
