@@ -89,24 +89,28 @@ class TextsAdded(LineEvent):
 class MessagesChanged(LineEvent):
     """Messages were edited, deleted, restored, hidden, un-hidden, excluded or included, or got another time.
 
-    The event also reports that a person cleared the choice to keep a message visible (`unpinned`).
+    The event also reports that a person cleared the choice to keep a message visible (`unpinned`), and that tool calls
+    may have other results (`relinked`).
 
     Attributes:
         pairs: Each changed message before and after, in seq order. The two are equal if only the time changed.
         redated: The seqs of the messages whose times have changed.
         unpinned: Whether a person cleared the choice to keep a message visible, so that auto-hide may hide it. That
             alone makes no pair.
+        relinked: Whether a message makes other tool calls or is the result of another one, so that a message that only
+            makes calls may gain or lose its result. That alone makes no pair.
 
     """
 
     pairs: Sequence[Pair]
     redated: frozenset[int] = frozenset()
     unpinned: bool = False
+    relinked: bool = False
 
     @property
     def alters_history(self) -> bool:
         """Whether a message may join or leave the messages that are sent."""
-        return any(
+        return self.relinked or any(
             is_sent(before) != is_sent(after) or only_calls(before) != only_calls(after) for before, after in self.pairs
         )
 

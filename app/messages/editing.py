@@ -190,19 +190,25 @@ def record_changes(
     *,
     redated: frozenset[int] = frozenset(),
     unpinned: bool = False,
+    relinked: bool = False,
 ) -> None:
     """Update the counts in the head and defer `MessagesChanged`. A pair is a message before and after its change.
 
     Pairs of two equal messages are ignored, except at the seqs `redated`: the times of these messages have changed, and
-    memories and caches contain dates. `unpinned` is as in `MessagesChanged`; the event is then deferred even without
-    pairs.
+    memories and caches contain dates. `unpinned` and `relinked` are as in `MessagesChanged`; if one of them is true,
+    the event is deferred even without pairs.
     """
     changed = [(before, after) for before, after in pairs if before != after or after.seq in redated]
-    if changed or unpinned:
+    if changed or unpinned or relinked:
         count_changes(head, changed)
-        settle_s = db_session.settle_s
         event = MessagesChanged(
-            head=head, now=now, settle_s=settle_s, pairs=changed, redated=redated, unpinned=unpinned
+            head=head,
+            now=now,
+            settle_s=db_session.settle_s,
+            pairs=changed,
+            redated=redated,
+            unpinned=unpinned,
+            relinked=relinked,
         )
         defer(db_session, event)
 

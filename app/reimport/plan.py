@@ -52,6 +52,11 @@ class Match:
         """Whether the message is new, or was deleted and is restored."""
         return self.row is None or bool(self.row["deleted"])
 
+    @property
+    def is_relinked(self) -> bool:
+        """Whether there is a row, and the message makes other tool calls or is the result of another one."""
+        return self.former is not None and self.differs and _links(self.former) != _links(self.wanted)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -182,6 +187,12 @@ def _as_former(row: asyncpg.Record) -> NewMessage:
         excluded=row["excluded"],
         hidden_by=row["hidden_by"],
     )
+
+
+def _links(message: NewMessage) -> tuple[str | None, list[str]]:
+    """Return the id of the tool call whose result the message is, and the ids of the calls that it makes."""
+    calls = _read(message.tool_calls) if message.tool_calls else ()
+    return message.tool_call_id if message.role == "tool" else None, [str(call.get("id")) for call in calls]
 
 
 def _is_same_json(stored: str | None, given: str | None) -> bool:

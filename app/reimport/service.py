@@ -121,7 +121,8 @@ async def _change(
     gone = [(before, before._replace(deleted=True)) for before in map(_as_range, removed)]
     rewritten = [(_as_range(row), _as_range_wanted(wanted)) for wanted, row in changed]
     redated = frozenset(wanted.seq for wanted, row in changed if wanted.sent_at != row["sent_at"])
-    record_changes(db_session, head, sorted([*gone, *rewritten]), now, redated=redated)
+    relinked = any(match.is_relinked for match in matches)
+    record_changes(db_session, head, sorted([*gone, *rewritten]), now, redated=redated, relinked=relinked)
 
 
 async def _append(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> list[NewMessage]:

@@ -7,7 +7,23 @@ from fastapi import FastAPI
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from tests.statements import watched
-from tests.talk import CALL, WAITING_FOR_NOTHING, Json, append, context, cut_off, edit, get, hide, ok, put, said, talk
+from tests.talk import (
+    CALL,
+    WAITING_FOR_NOTHING,
+    Json,
+    append,
+    context,
+    cut_off,
+    edit,
+    get,
+    hide,
+    ok,
+    put,
+    read_cut,
+    reimport,
+    said,
+    talk,
+)
 
 SILENT = said(2, content="", tool_calls=[CALL])
 RESULT = said(3, role="tool", content="A lamp.", tool_call_id="call-1")
@@ -111,6 +127,30 @@ async def test_a_cut_leaves_enough_messages_that_are_sent(api: httpx.AsyncClient
     await append(api, [said(13)])
     assert await counted() == 4
     assert (await context(api))["history"]["anchor_seq"] == 10
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        ({}, {"tool_call_id": "call-2"}),
+        ({}, {"role": "user"}),
+        ({"tool_calls": [CALL | {"id": "call-2"}]}, {}),
+    ],
+    ids=["other tool_call_id", "other role", "other call id"],
+)
+async def test_a_reimport_that_parts_call_and_result_counts(
+    api: httpx.AsyncClient, counted: Counted, call: Json, result: Json
+) -> None:
+    history: Json = {"keep_messages": 4, "grow_messages": 4, "edges": "every_message"}
+    await put(api, settings=WAITING_FOR_NOTHING | {"history": history})
+    pair = [SILENT | {"id": "m6"}, RESULT | {"id": "m7"}]
+    whole = [*talk(1, 5), *pair, *talk(8, 9)]
+    await append(api, whole)
+    assert (await counted(), await read_cut(api)) == (4, (6, "full"))
+    await reimport(api, [*talk(1, 5), pair[0] | call, pair[1] | result, *talk(8, 9)])
+    assert (await counted(), await read_cut(api)) == (4, (5, "rewind"))
+    await reimport(api, whole)
+    assert (await counted(), await read_cut(api)) == (5, (5, "rewind"))
 
 
 async def test_an_append_without_results_needs_no_more_statements(api: httpx.AsyncClient, app: FastAPI) -> None:
