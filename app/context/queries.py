@@ -48,10 +48,11 @@ _BUDGET = f"""
 
 # The history of a context that fits is the newest messages, and each costs at least its `tokens`, unless the format
 # shortens it (then `service.py` reads everything). So a message cannot be in this history if the newer ones alone
-# exceed the budget. Its text, which may be long and stored out of line, is then not read.
+# exceed the budget. Its text, which may be long and stored out of line, is then not read. Blank texts are read, also
+# those of messages that only make tool calls (their `tokens` are 0), because blank messages do not count.
 _HISTORY = _ENTRIES.format(
     calls="m.tool_calls",
-    content="CASE WHEN m.up_to_it - m.tokens <= o.budget OR m.blank THEN m.content END",
+    content="CASE WHEN m.up_to_it - m.tokens <= o.budget OR m.blank OR m.tokens = 0 THEN m.content END",
     messages=f"""(
         SELECT m.seq, m.message_id, m.role, m.name, m.content, m.tokens, m.sent_at, m.tool_calls, m.tool_call_id,
             m.blank, sum(CASE WHEN m.blank THEN 0 ELSE m.tokens END) OVER (

@@ -69,6 +69,7 @@ async def test_contexts_are_as_if_all_was_read(
     settings = {"history": {"keep_messages": 40, "edges": "every_8"}, "token_factor": 1.35, "timestamps": timestamps}
     await put(api, settings=settings, system_prompt="Be kind.")
     talk = [said(n, name="Mira" if n % 3 else None, content=WORDS * (n % 5 + 1)) for n in range(1, 31)]
+    talk[5] = said(6, role="assistant", content="", tool_calls=[CALL | {"id": "unanswered"}])
     talk[9] = said(10, role="assistant", content="", tool_calls=[CALL])
     talk[10] = said(11, role="tool", content=WORDS * 9, tool_call_id=CALL["id"])
     talk[14] = said(15, content="   ")

@@ -4,8 +4,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.context.in_use import in_use
+from app.context.queries import find_context, read_material
 from app.kit.db import Database
 from app.kit.ids import chat_key
+from app.registry import LAYERS
 from tests.statements import watched
 from tests.talk import (
     CALL,
@@ -151,6 +154,19 @@ async def test_a_reimport_that_parts_call_and_result_counts(
     assert (await counted(), await read_cut(api)) == (4, (5, "rewind"))
     await reimport(api, whole)
     assert (await counted(), await read_cut(api)) == (5, (5, "rewind"))
+
+
+async def test_an_unanswered_call_beyond_the_limit_does_not_count(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
+    await put(api, settings={"context_tokens": 1_024})
+    await append(api, [said(1), SILENT, said(3), said(4, content="lamp " * 2_000), said(5)])
+    assert (await report(api))["m2"] == "none"
+    assert {"name": "message:m2", "why": "blank", "tokens": 0} in (await context(api))["omitted"]
+    async with database.raw() as connection:
+        row = await find_context(connection, tenant, chat_key(tenant, "c"), None, in_use().queries or {})
+    assert row is not None
+    assert read_material(row, LAYERS, None).history_messages == 4
 
 
 async def test_an_append_without_results_needs_no_more_statements(api: httpx.AsyncClient, app: FastAPI) -> None:
