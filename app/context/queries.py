@@ -68,10 +68,12 @@ So the error that `max_tokens` is too small says exactly how many tokens are nee
 
 # Messages that scenes hide are never in the history, but can still be pinned. `m.pinned` is written as in the partial
 # index, so that a chat without pinned messages costs only one lookup in it. Each pinned message costs at least its
-# `tokens`, so texts beyond the budget are not read, as in the history. A pinned message is sent without its tool calls.
+# `tokens`, so texts beyond the budget are not read, as in the history. A pinned message is sent without its tool calls;
+# if it has no text, it is not sent.
 _PINNED = _ENTRIES.format(
     calls="NULL::jsonb",
-    content=f"CASE WHEN m.up_to_it - m.tokens <= greatest(o.budget, {EXACT_PINNED_TOKENS}) THEN m.content END",
+    content=f"""CASE WHEN m.up_to_it - m.tokens <= greatest(o.budget, {EXACT_PINNED_TOKENS}) OR m.tokens = 0
+        THEN m.content END""",
     messages=f"""(
         SELECT m.seq, m.message_id, m.role, m.name, m.content, m.tokens, m.sent_at, m.tool_call_id,
             sum(m.tokens) OVER (ORDER BY m.seq DESC ROWS UNBOUNDED PRECEDING) AS up_to_it

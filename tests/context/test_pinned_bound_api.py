@@ -73,3 +73,15 @@ async def test_tool_calls_of_pinned_messages_are_not_read(
     await append(api, [said(n) for n in range(102, 122)])
     assert "I look." in (await _read(database, tenant))["pinned"]
     assert len((await _read(database, tenant))["pinned"]) < 2_000
+
+
+async def test_a_pinned_message_without_text_is_never_listed(api: httpx.AsyncClient) -> None:
+    await put(api, settings={**WAITING_FOR_NOTHING, "history": {"keep_messages": 1, "grow_messages": 0}})
+    await append(api, [said(2, content="", tool_calls=[CALL])])
+    await append(api, [said(n, content=f"{n}: {LONG}") for n in range(3, 9)])
+    await append(api, [said(n) for n in range(9, 26)])
+    for n in range(2, 9):
+        await edit(api, f"m{n}", pinned=True)
+    await put(api, status=200, settings={"pinned": {"budget": {"type": "absolute", "value": 30_000}}})
+    over = [one["name"] for one in (await context(api))["omitted"]]
+    assert over == [f"message:m{n}" for n in range(3, 8)]
