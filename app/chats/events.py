@@ -308,7 +308,7 @@ def count_appended(
         head.head_seq = message.seq
         head.message_count += 1
         head.token_count += message.tokens
-        head.history_messages += is_sent(message) and not only_calls(message)
+        head.history_messages += _counts_as_sent(message)
         if message.role == "user":
             head.awaits_reply = True
         elif message.role == "assistant" and head.awaits_reply and message.kind is None:
@@ -321,14 +321,18 @@ def count_appended(
 def count_changes(head: Head, pairs: Iterable[Pair]) -> None:
     """Count `pairs` into `head` (changed in place), except for turns, which depend on neighbouring messages.
 
-    If a message joins or leaves those that are sent, the follower of `MessagesChanged` counts these again, because a
-    message that only makes tool calls depends on their results.
+    A message that only makes tool calls counts as not sent, as in `count_appended`, so the count never falls below 0.
+    If a message joins or leaves those that are sent, the follower of `MessagesChanged` counts these again.
     """
     for before, after in pairs:
         head.message_count += before.deleted - after.deleted
         head.token_count += _counted_tokens(after) - _counted_tokens(before)
         if after.seq >= head.anchor_seq:
-            head.history_messages += is_sent(after) - is_sent(before)
+            head.history_messages += _counts_as_sent(after) - _counts_as_sent(before)
+
+
+def _counts_as_sent(message: NewMessage | RangeMessage) -> bool:
+    return is_sent(message) and not only_calls(message)
 
 
 def _counted_tokens(message: RangeMessage) -> int:

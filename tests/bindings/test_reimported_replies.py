@@ -80,6 +80,15 @@ async def test_any_new_text_is_the_next_alternative(api: httpx.AsyncClient, arri
     assert await prompt(api) == ""
 
 
+async def test_a_call_without_text_gets_one_and_is_hidden_at_once(api: httpx.AsyncClient) -> None:
+    await keep_diary(api)
+    await append(api, [said(4, content="", tool_calls=[CALL])])
+    await save(api, NEXT, message_id="m4", swipe="next")
+    await edit(api, "m4", content=TEXT, hidden=True)
+    assert [message_id for _, message_id in await statuses(api)] == ["m4"]
+    assert (await prompt(api), (await get(api, "/context"))["history"]["messages"]) == ("", 0)
+
+
 async def test_an_alternative_that_is_not_selected_binds_too(api: httpx.AsyncClient) -> None:
     await await_swipe(api)
     await send_again(api, [*talk(1, 3), with_swipes(OLD, TEXT, selected=0)])
