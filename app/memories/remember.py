@@ -164,8 +164,7 @@ async def remember(
     sentences before it, the texts that persons replaced or put into the archive, and the memories that were forgotten
     in the scope or in a nearer one. A memory that has faded into the archive is dated again if a sentence has its text,
     which brings it back, so that the sentences after it are compared with it, too. Before that, a similar sentence is a
-    new memory. The caller defers `LayerChanged`, which also writes the
-    head.
+    new memory. The caller defers `LayerChanged`, which also writes the head.
 
     Args:
         db_session: Open unit of work.
