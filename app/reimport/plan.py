@@ -159,8 +159,8 @@ def _match(head: Head, given: MessageIn, made: NewMessage, row: asyncpg.Record) 
     is_same = (wanted.role, wanted.name, wanted.content) == (former.role, former.name, former.content)
     digest = former.digest if is_same else head.digest(wanted.role, wanted.name, wanted.content)
     wanted = wanted._replace(digest=digest)
-    if left_out.get("tool_calls") is not None:
-        wanted = wanted._replace(blank=False)
+    if wanted.tool_calls is not None:
+        wanted = wanted._replace(blank=False, tokens=wanted.tokens if wanted.content.strip() else 0)
     differs = any(getattr(former, name) != getattr(wanted, name) for name in _PLAIN) or any(
         not _is_same_json(getattr(former, name), getattr(wanted, name)) for name in _JSON
     )

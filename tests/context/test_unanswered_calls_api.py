@@ -156,6 +156,24 @@ async def test_a_reimport_that_parts_call_and_result_counts(
     assert (await counted(), await read_cut(api)) == (5, (5, "rewind"))
 
 
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({"tool_calls": [CALL], "content": ""}, {"content": " "}),
+        ({"content": " "}, {"content": " ", "tool_calls": [CALL]}),
+    ],
+    ids=["text becomes blank", "calls are added"],
+)
+async def test_a_reimported_call_with_a_blank_text_does_not_count(
+    api: httpx.AsyncClient, counted: Counted, first: Json, then: Json
+) -> None:
+    await append(api, [said(1), said(2) | first])
+    await reimport(api, [said(1), said(2) | then])
+    assert await counted() == 1
+    await append(api, [RESULT])
+    assert await counted() == 3
+
+
 async def test_an_unanswered_call_beyond_the_limit_does_not_count(
     api: httpx.AsyncClient, database: Database, tenant: str
 ) -> None:
