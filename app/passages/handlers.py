@@ -94,6 +94,8 @@ async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, *,
 
     Another line with another language may have written the keys of this line's messages (`forget_other_analyses`).
     """
+    if not (db_session.with_vectors or await queries.has_index(db_session.raw, event.chat_key)):
+        return
     if (locked := await lock_current(db_session, event.chat_key)) is None:
         return
     head, _ = locked

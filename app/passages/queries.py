@@ -155,6 +155,12 @@ async def list_without_vectors(
     return [Text(*row) for row in rows]
 
 
+async def has_index(connection: Connection, chat_key: UUID) -> bool:
+    """Return whether the current line of a chat has messages in the index of words."""
+    query = f"SELECT cursors ? '{NAME}' FROM chats WHERE chat_key = $1 AND line_status = 'current'"  # noqa: S608
+    return bool(await connection.fetchval(query, chat_key))
+
+
 async def read_language(connection: Connection, line: Line) -> str | None:
     """Return the language of a line (BCP 47); None if it is unknown."""
     query = "SELECT language FROM chats WHERE chat_key = $1 AND line_id = $2"
