@@ -21,9 +21,13 @@ PROCESSES = 6
 Found = TypeVar("Found")
 
 
-def wait_in_proportion(connection: AdaptedConnection, _record: object) -> None:
-    """Let a new connection wait for a lock as many times longer than 3 s as this machine is slower than usual."""
-    connection.run_async(lambda driver: driver.execute(f"SET lock_timeout = '{round(3 * SLOWNESS)}s'"))
+def wait_longer(connection: AdaptedConnection, _record: object) -> None:
+    """Let a new connection wait for a lock longer than the 3 s of the service, and longer still on a slow machine.
+
+    A race is about the order of changes, and not about how long one waits for its turn. A deadlock is found in any
+    case: PostgreSQL looks for it after a second.
+    """
+    connection.run_async(lambda driver: driver.execute(f"SET lock_timeout = '{round(15 * SLOWNESS)}s'"))
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +35,7 @@ async def connections_of_processes(database_url: str) -> AsyncIterator[list[Idle
     """The connections of each process of the service, for all tests: planning a statement can prolong a lock."""
     opened = [open_connections(sqlalchemy_url(database_url), pool_size=APP_POOL) for _ in range(PROCESSES)]
     for connections in opened:
-        event.listen(connections.engine.sync_engine, "connect", wait_in_proportion)
+        event.listen(connections.engine.sync_engine, "connect", wait_longer)
     yield opened
     for connections in opened:
         await connections.close()
