@@ -94,8 +94,7 @@ class Inquiry:
         """Return the inquiry of a claimed work item; refused answers are stored on the item."""
 
         async def store(refusal: Refusal) -> bool:
-            found = {"layer": claimed.layer, "refusal": refusal}
-            log.info("an answer for %s was refused: %s", claimed.layer, refusal, extra=found)
+            log.info("an answer for %s was refused: %s", claimed.layer, refusal)
             async with database.unit_of_work() as db_session:
                 return await record_refusal(db_session, claimed, refusal)
 
