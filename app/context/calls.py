@@ -30,7 +30,7 @@ def find_calls(entries: Sequence[HistoryMessage]) -> dict[int, int]:
     return found
 
 
-def drop_unanswered(entries: Sequence[HistoryMessage]) -> Sequence[HistoryMessage]:
+def drop_unanswered_calls(entries: Sequence[HistoryMessage]) -> Sequence[HistoryMessage]:
     """Return the entries without the tool calls that have no result with text.
 
     Providers refuse such a call, and if it were written as text, the model would imitate it. A message that only made

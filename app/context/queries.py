@@ -13,7 +13,7 @@ from app.chats.covering_layer import edges_in_effect
 from app.chats.prompt_cache import CURSOR as PAUSES
 from app.chats.revision import LINE
 from app.chats.settings import ChatSettings, effective_json
-from app.context.calls import drop_unanswered
+from app.context.calls import drop_unanswered_calls
 from app.context.formats import is_said
 from app.context.in_use import in_use
 from app.context.segments import UNREAD, HistoryMessage
@@ -280,7 +280,7 @@ def read_material(row: Row, layers: Sequence[Layer], character: str | None) -> S
     cache = orjson.loads(row["context_cache"])
     chosen = find_meant(characters, character)
     edge_kind = edges_in_effect(settings, layers)
-    history = drop_unanswered(read_history(row["history"]))
+    history = drop_unanswered_calls(read_history(row["history"]))
     contributed = {}
     for layer in layers:
         queried = row[f"q_{layer.name}"] if layer.context_query else None

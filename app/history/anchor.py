@@ -34,7 +34,7 @@ from app.history.cut import (
     is_full,
 )
 from app.kit.db import DbSession
-from app.messages.calls import drop_unanswered
+from app.messages.calls import drop_unsent
 from app.messages.reads import find_in_sight, list_history_shape, list_newest_shape
 
 CURSOR = "cut"
@@ -199,7 +199,7 @@ async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[Cover
     while True:
         newest = await list_newest_shape(db_session, *head.line, limit)
         from_seq = newest[0].seq if len(newest) == limit else LINE_FIRST_SEQ
-        newest = drop_unanswered(newest)
+        newest = drop_unsent(newest)
         edges = await _list_edges(db_session, head, newest, layers, from_seq)
         cut = decide_rewind(History(rules, from_seq, newest, edges))
         if cut is not None:

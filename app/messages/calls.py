@@ -20,7 +20,7 @@ def pair_calls(sent: Iterable[Sent]) -> list[tuple[int, int]]:
     return pairs
 
 
-def drop_unanswered(sent: Sequence[Sent]) -> list[Sent]:
+def drop_unsent(sent: Sequence[Sent]) -> list[Sent]:
     """Return the messages without those that only make tool calls of which none has a result among them.
 
     Contexts leave out such messages, because providers refuse calls without results.

@@ -15,7 +15,7 @@ from app.chats.head import Head, RangeMessage, Sent
 from app.chats.models import Message
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
-from app.messages.calls import drop_unanswered
+from app.messages.calls import drop_unsent
 from app.messages.rules import HAS_TURN_ROLE, IS_NOT_DELETED, IS_SENT, IS_SENT_OR_SCENE_HIDDEN
 
 RANGE_COLUMNS = "seq, message_id, role, name, kind, tokens, blank, excluded, hidden_by, deleted_at IS NOT NULL, digest"
@@ -116,7 +116,7 @@ async def find_user_name(db_session: DbSession, chat_key: UUID, line_id: UUID) -
 async def list_history_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[Sent]:
     """Return the messages that are sent if the history begins at `from_seq`, without their texts, in seq order."""
     rows = await db_session.raw.fetch(_HISTORY_SHAPE, chat_key, line_id, from_seq)
-    return drop_unanswered([_sent(row) for row in rows])
+    return drop_unsent([_sent(row) for row in rows])
 
 
 async def count_sent(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> int:
@@ -157,7 +157,7 @@ async def list_summarisable_after(
 async def list_newest_summarisable(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[Sent]:
     """Return the newest `limit` messages that can be sent or that only scenes hide, in seq order.
 
-    Messages that only make tool calls are among them, even without a result (`drop_unanswered`).
+    Messages that only make tool calls are among them, even without a result (`drop_unsent`).
     """
     rows = await db_session.raw.fetch(_NEWEST_SUMMARISABLE, chat_key, line_id, limit)
     return [_sent(row) for row in reversed(rows)]
@@ -166,7 +166,7 @@ async def list_newest_summarisable(db_session: DbSession, chat_key: UUID, line_i
 async def list_newest_shape(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[Sent]:
     """Return the newest `limit` messages that can be sent, in seq order; the anchor does not matter.
 
-    Messages that only make tool calls are among them, even without a result (`drop_unanswered`).
+    Messages that only make tool calls are among them, even without a result (`drop_unsent`).
     """
     rows = await db_session.raw.fetch(_NEWEST_SHAPE, chat_key, line_id, limit)
     return [_sent(row) for row in reversed(rows)]

@@ -31,7 +31,7 @@ SPEAKS = f"{IS_NOT_DELETED} AND {HAS_TURN_ROLE}"
 IS_SENT = f"{IS_NOT_DELETED} AND hidden_by IS NULL AND NOT blank AND kind IS NULL"
 """The messages that are sent if they are at or after the anchor. `eligibility.is_sent` has the same rule.
 
-A message that only makes tool calls is sent only with a result of one of them (`calls.drop_unanswered`).
+A message that only makes tool calls is sent only with a result of one of them (`calls.drop_unsent`).
 """
 
 

@@ -10,7 +10,7 @@ from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
 from app.layers.job import Job, Made
-from app.messages.calls import drop_unanswered
+from app.messages.calls import drop_unsent
 from app.messages.editing import hide_by_scenes
 from app.messages.range_reads import has_message_after
 from app.messages.reads import list_newest_summarisable
@@ -111,7 +111,7 @@ async def _list_newest(db_session: DbSession, head: Head, most: int) -> list[int
     limit = most
     while True:
         read = await list_newest_summarisable(db_session, *head.line, limit)
-        sent = drop_unanswered(read)
+        sent = drop_unsent(read)
         if len(sent) >= most or len(read) < limit:
             return [one.seq for one in sent[-most:]]
         limit = 2 * limit + 32

@@ -1,4 +1,4 @@
-from app.context.calls import drop_unanswered, find_calls, find_native, inner_positions, name_results, word_calls
+from app.context.calls import drop_unanswered_calls, find_calls, find_native, inner_positions, name_results, word_calls
 from app.context.segments import HistoryMessage
 from tests.context.arrangements import call, entry
 
@@ -56,16 +56,16 @@ def test_a_result_without_a_name_gets_the_functions_name() -> None:
 
 def test_only_calls_with_a_result_are_left() -> None:
     history = [asks(1, "0", "1"), answers(2, "1"), entry(3), asks(4, "0")]
-    left = drop_unanswered(history)
+    left = drop_unanswered_calls(history)
     assert [one.tool_calls for one in left] == [[call("1")], None, None, None]
     assert [one.text for one in left] == [one.text for one in history]
 
 
 def test_a_blank_result_does_not_answer_a_call() -> None:
-    left = drop_unanswered([asks(1, "0"), entry(2, "tool", " \n", tool_call_id="0")])
+    left = drop_unanswered_calls([asks(1, "0"), entry(2, "tool", " \n", tool_call_id="0")])
     assert left[0].tool_calls is None
 
 
 def test_calls_with_ids_of_any_type_are_dropped_if_unanswered() -> None:
     odd = entry(1, "assistant", "Wait.", tool_calls=[{"id": [1]}, {"id": 0}, {}])
-    assert drop_unanswered([odd, answers(2, "0")])[0].tool_calls == [{"id": 0}]
+    assert drop_unanswered_calls([odd, answers(2, "0")])[0].tool_calls == [{"id": 0}]
