@@ -94,7 +94,8 @@ class Inquiry:
         """Return the inquiry of a claimed work item; refused answers are stored on the item."""
 
         async def store(refusal: Refusal) -> bool:
-            log.info("an answer for %s was refused: %s", claimed.layer, refusal)
+            found = {"layer": claimed.layer, "refusal": refusal}  # `memobook eval` reads these
+            log.info("an answer for %s was refused: %s", claimed.layer, refusal, extra=found)
             async with database.unit_of_work() as db_session:
                 return await record_refusal(db_session, claimed, refusal)
 
