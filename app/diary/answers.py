@@ -52,6 +52,7 @@ DIARY_PROFILE = Profile(
     person="first",
     may_address=True,
     quotes_sources=True,
+    from_sources=True,
     min_letters=10,
 )
 DIARY_ENTRY_PROFILE = Profile(

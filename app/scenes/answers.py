@@ -125,11 +125,15 @@ def _without_headings(recap: str) -> str:
 SCENE_PROFILE = Profile(
     read=lambda answer, _material: parse_scene_recap(answer),
     text=lambda scene: "\n".join(filter(None, (scene.title, scene.outcomes, scene.threads, scene.state))),
+    from_sources=True,
     min_letters=10,
     find_form_fault=_find_form_fault,
 )
 RECAP_PROFILE = Profile(
-    read=lambda answer, material: parse_recap(answer, former=material.former), text=_without_headings, min_letters=10
+    read=lambda answer, material: parse_recap(answer, former=material.former),
+    text=_without_headings,
+    from_sources=True,
+    min_letters=10,
 )
 
 

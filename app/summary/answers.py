@@ -28,5 +28,11 @@ def _read(answer: str, material: Material) -> str:
 
 
 SUMMARY_PROFILE = Profile(
-    read=_read, text=lambda text: text or None, in_past=True, may_shrink=False, ends=True, min_letters=10
+    read=_read,
+    text=lambda text: text or None,
+    in_past=True,
+    from_sources=True,
+    may_shrink=False,
+    ends=True,
+    min_letters=10,
 )

@@ -21,7 +21,7 @@ from app.summarising.judging.foreign import Identify, are_alike, find_language_f
 from app.summarising.judging.person import count_persons, is_about, without_reported_speech
 from app.summarising.judging.remarks import find_remark
 from app.summarising.judging.repetition import find_repetition
-from app.summarising.judging.retention import MIN_WORDS, MIN_WORDS_OF_REWRITTEN, share_kept
+from app.summarising.judging.retention import MIN_WORDS, MIN_WORDS_OF_REWRITTEN, share_kept, share_known
 from app.summarising.judging.scripts import find_script_fault
 from app.summarising.judging.speech import begins_with_action, count_letters, divide, fold
 from app.summarising.judging.tense import has_past, shows_actions, shows_own_actions
@@ -47,6 +47,9 @@ _LEAST_SHARE_OF_REWRITTEN = 0.08
 
 In the corpus of answers (`tests/summarising/judging`), good ones keep 0.15 and more, forgetful ones at most 0.02.
 """
+
+_LEAST_KNOWN_SHARE = 0.15
+"""The least share of an answer's words that much material has (measured in ADR 0021)."""
 
 _UNFINISHED = re.compile(r"[\w,;:(–—-]$")
 _STOPS = re.compile(r"[.!?。！？]")
@@ -119,6 +122,8 @@ class Profile(Generic[Value]):
         may_quote: Whether the text may consist mostly of quotations.
         quotes_sources: Whether all quotations should be from the material. If so, a text with a long quotation that
             has no word of the material is refused once.
+        from_sources: Whether the text reports what its material says. If so, a long text with hardly any of the
+            material's words is refused once.
         may_shrink: Whether the text may be less than half as long as the former one, and may keep few of its words. If
             it keeps hardly any, it is refused once.
         ends: Whether the text must end with the end of a sentence.
@@ -136,6 +141,7 @@ class Profile(Generic[Value]):
     may_address: bool = False
     may_quote: bool = False
     quotes_sources: bool = False
+    from_sources: bool = False
     may_shrink: bool = True
     ends: bool = False
     min_letters: int = 0
@@ -196,6 +202,7 @@ def _find_faults(
         lambda: None if wished else _find_loss(text, profile, material, identify),
         lambda: _find_scene(text, profile, material, identify),
         lambda: _find_new_quotation(text, material) if profile.quotes_sources else None,
+        lambda: _find_invention(text, material, identify) if profile.from_sources else None,
         lambda: None if wished or profile.may_shrink else _find_shrinking(text, material.former),
         lambda: _find_unfinished(text) if profile.ends else None,
         lambda: profile.find_form_fault(answer) if profile.find_form_fault else None,
@@ -305,10 +312,7 @@ _PRESENT = _story("it shows a scene in the present tense", once=True)
 
 
 def _find_language(text: str, material: Material, identify: Identify) -> Refusal | None:
-    """Return a refusal if `text` is in another script or language than its material.
-
-    A wish may ask for another language. Then only the scripts are compared, and another one is refused once.
-    """
+    """Return a refusal if `text` is in another script or language; with a wish, if it is in another script."""
     asked = material.asked_language
     if not material.wished:
         return find_language_fault(text, material.sources, asked, identify)
@@ -340,6 +344,19 @@ def _find_loss(text: str, profile: Profile[Value], material: Material, identify:
 
 _LOST = Refusal("shrunk", "the answer keeps hardly anything of the former text")
 _FORGOTTEN = Refusal("shrunk", "the answer forgets nearly everything that the former text says", once=True)
+
+
+def _find_invention(text: str, material: Material, identify: Identify) -> Refusal | None:
+    """Return a refusal if `text` has hardly any words of its material, which is long and in the same language."""
+    sources = "\n".join((*material.sources, material.kept))
+    if material.wished or sum(map(count_letters, material.texts)) < _MUCH_MATERIAL_LETTERS:
+        return None
+    if share_known(text, sources, {*material.names, material.name}) >= _LEAST_KNOWN_SHARE:
+        return None
+    return _INVENTED if are_alike(identify(text) or "", identify(sources)) else None
+
+
+_INVENTED = _story("it says hardly anything that the messages say", once=True)
 
 
 def _find_shrinking(text: str, former: str) -> Refusal | None:

@@ -1,4 +1,4 @@
-"""Measures how much of a former text a new one keeps. Pure.
+"""Measures how much of a former text a new one keeps, and how much of a new text its material has. Pure.
 
 A comparison of lengths would miss a new text that only continues the story, because it can be as long as the summary
 that it replaces. So this module compares words, such as names, dates and places. Words that also occur in the new
@@ -7,6 +7,7 @@ remaining words and rewrites others; a text about something else keeps hardly an
 """
 
 import re
+from collections.abc import Collection
 
 from app.summarising.sentences import find_terms
 
@@ -15,6 +16,8 @@ MIN_WORDS = 15
 
 MIN_WORDS_OF_REWRITTEN = 20
 """The same for a text that may be rewritten in a few sentences, such as a diary: the new text can leave out more."""
+
+_MIN_WORDS_OF_ANSWER = 20
 
 _STEM = 5
 _UNCASED_STEM = 2
@@ -31,6 +34,18 @@ def share_kept(text: str, former: str, texts: str, *, min_words: int = MIN_WORDS
     if len(distinctive) < min_words:
         return 1.0
     return len(distinctive & _find_stems(text)) / len(distinctive)
+
+
+def share_known(text: str, sources: str, names: Collection[str]) -> float:
+    """Return the share of the distinctive words of `text` that `sources` contains too, from 0 to 1.
+
+    Words of `names` do not count, because a text about the same people that says something else has them, too. If
+    fewer than `_MIN_WORDS_OF_ANSWER` words are left, return 1.
+    """
+    distinctive = _find_stems(text) - _find_stems("\n".join(names))
+    if len(distinctive) < _MIN_WORDS_OF_ANSWER:
+        return 1.0
+    return len(distinctive & _find_stems(sources)) / len(distinctive)
 
 
 def _find_stems(text: str) -> set[str]:
