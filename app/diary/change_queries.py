@@ -66,6 +66,10 @@ _LIST_WRITING = """
     WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND starts_with(key, $4)
         AND (payload ->> 'last_seq')::int >= $5"""
 
+_WRITTEN_PERIODS = """
+    SELECT DISTINCT last_seq FROM diary_entries
+    WHERE chat_key = $1 AND line_id = $2 AND first_seq IS NOT NULL AND last_seq >= $3"""
+
 _OLDEST_FAILED = """
     SELECT key FROM work
     WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND starts_with(key, $4) AND failed_at IS NOT NULL
@@ -196,6 +200,11 @@ async def list_writing(
     An unwritten entry has no row yet, only a work item; the work item's key begins with `prefix`.
     """
     return await db_session.raw.fetch(_LIST_WRITING, *line, layer, prefix, from_seq)
+
+
+async def list_written_periods(db_session: DbSession, line: Line, from_seq: int) -> set[int]:
+    """Return the last seqs, from `from_seq` on, of the periods about which the service has an entry."""
+    return {row["last_seq"] for row in await db_session.raw.fetch(_WRITTEN_PERIODS, *line, from_seq)}
 
 
 async def list_oldest_failed(db_session: DbSession, line: Line, layer: str, prefix: str, *, newest: int) -> list[str]:

@@ -230,9 +230,10 @@ async def _list_places(
 async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) -> int | None:
     """Reopen the last unwritten periods that have lost their closing reply; return the first seq of the open period.
 
-    A period has lost it if the message was deleted, or is no reply any more because its role or kind has changed.
+    A period has lost it if the message was deleted, or is no reply any more because its role or kind has changed. A
+    period about which one of several characters has its entry already stays closed, so that periods do not overlap.
 
-    The entries of these periods are cancelled. Returns None if no period is open. A reply is often deleted to be
+    The entries of the reopened periods are cancelled. Returns None if no period is open. A reply is often deleted to be
     generated again; the new reply then closes the same period. If the period stayed closed, the user's message would be
     in one period and the new reply in the next.
     """
@@ -243,6 +244,7 @@ async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) ->
     ends = sorted({(row["last_seq"], row["last_seq"]) for row in writing})
     found = await list_not_deleted(db_session, *line, ends) if ends else []
     closed = {message.seq for message in found if can_end_turn(message)}
+    closed |= await change_queries.list_written_periods(db_session, line, from_seq)
     begins_seq, keys = OpenPeriod.from_json(period).first_seq, []
     for row in sorted(writing, key=lambda row: (row["last_seq"], row["first_seq"]), reverse=True):
         if row["last_seq"] not in closed and row["last_seq"] + 1 == begins_seq:

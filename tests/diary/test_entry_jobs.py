@@ -825,6 +825,25 @@ async def test_characters_write_once_about_a_regenerated_reply(
     assert [(entry["character"], entry["last_seq"]) for entry in await entries(api)] == [("Kai", 5), ("Mira", 5)]
 
 
+async def test_a_period_with_a_written_entry_stays_closed(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, KAI, MIRA, auto_write_turns=2)
+    await append(api, [said(1), said(2, name="Mira"), said(3), said(4, name="Kai")])
+    model.otherwise = lambda request: WRITTEN if '"Mira"' in str(request).partition("<messages>")[0] else refuses(503)
+    await settle(dispatcher, clock)
+    assert [entry["character"] for entry in await entries(api)] == ["Mira"]
+    await soft_delete(api, "m4")
+    await append(api, [said(5), said(6, name="Kai"), said(7), said(8, name="Mira")])
+    model.otherwise = WRITTEN
+    await settle(dispatcher, clock, sum(RETRY_DELAYS_S))
+    assert [(entry["character"], entry["first_seq"], entry["last_seq"]) for entry in await entries(api)] == [
+        ("Mira", 1, 4),
+        ("Kai", 5, 8),
+        ("Mira", 5, 8),
+    ]
+
+
 async def test_periods_whose_last_replies_are_removed_are_merged(
     api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
 ) -> None:
