@@ -123,7 +123,8 @@ async def _draft(ctx: JobContext, claimed: Claimed, period: _Period) -> EntryDra
     try:
         return await ask_for_entry(inquiry, prompt, period.character, period.source, period.last)
     except NoUsableAnswer:
-        await _drop_oldest_failed(ctx, claimed)
+        if claimed.key.startswith(WRITE):
+            await _drop_oldest_failed(ctx, claimed)
         raise
 
 
