@@ -52,12 +52,12 @@ from app.web.schema import Api, reading_order
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 
-DESCRIPTION = """Append messages and get the context of the next model call.
+DESCRIPTION = """Append messages, and get the context of the next model call.
 In the background, old messages become memories: memos, a summary, diaries, scenes, facts or long-term memories.
 
 Start with `PUT /v1/chats/{chat_id}`, append with `POST /v1/chats/{chat_id}/messages`, and read
-`GET /v1/chats/{chat_id}/context`. The memo book is at `GET /v1/chats/{chat_id}/memos`.
-Errors are `application/problem+json` (RFC 9457). With a key configured, press **Authorize** first.
+`GET /v1/chats/{chat_id}/context`.
+Errors are `application/problem+json` (RFC 9457). If the service requires a key, press **Authorize** first.
 
 Terms:
 
@@ -67,12 +67,13 @@ Terms:
 - **history**: the newest messages, word for word. It begins at the **anchor**. A **cut** removes its oldest messages,
   usually once memories **cover** them (are made from them).
 - **layer**: a part of the service, usually for one kind of memory, such as `memos` or `diary`.
-- **batch**: the messages of one memo.
+- **batch**: the messages of one memo. The newest memos, the **window**, are in the context.
 - **scene**: a stretch of one place, time and cast. A **break** ends it, and a **recap** summarises it. The **running
   recap** summarises all scenes.
 - **fold**: a step that works new material into a growing text, such as the summary, and makes its next **version**.
 - **stale**: made from messages or other texts that have changed since.
 - **extractive**: made by quoting sentences, without a model.
+- **person**: the author of everything that requests write, except messages and tool calls.
 - **scope**: where a fact, a core block or a memory holds: `chat`, `character` (the user with one character), `user`, or
   `global` (all chats of the tenant). A chat is the nearest scope, the tenant the widest.
 - **tokens** are counted in o200k, an encoding of OpenAI's models."""

@@ -27,7 +27,7 @@ _TITLES = {400: "Bad request", 404: "Not found", 405: "Method not allowed", 413:
 class ErrorPlace(BaseModel):
     """An invalid part of the request."""
 
-    loc: list[str | int] = Field(description="Its location: `body`, `query` or `path`, then the field.")
+    loc: list[str | int] = Field(description="`body`, `query` or `path`, then the field.")
     msg: str = Field(description="What is wrong with it.")
     id: str | None = Field(None, description="Only if an id is already in use: that id.")
 
@@ -38,10 +38,10 @@ class Problem(BaseModel):
     type: str = Field(description="Always `about:blank`; `code` identifies the kind of error.")
     title: str = Field(description="The kind of error, for people.")
     status: int = Field(description="The HTTP status.")
-    detail: str = Field(description="A sentence about this occurrence. It says how many errors `errors` leaves out.")
+    detail: str = Field(description="What is wrong, for people. It also counts the errors that `errors` leaves out.")
     code: str = Field(description="The kind of error, for programs.")
     instance: str = Field(description="The path of the request.")
-    errors: list[ErrorPlace] = Field(default=[], description="The invalid parts of the request, at most the first 20.")
+    errors: list[ErrorPlace] = Field(default=[], description="The invalid parts of the request, at most 20.")
 
 
 class BodyLimit:

@@ -39,13 +39,8 @@ async def list_blocks(
 ) -> Response:
     """List the core blocks as they hold for a chat, in the order of the prompt.
 
-    If several scopes have a text, that of the nearest one holds. The scopes are, from near to wide: the chat, the user
-    with the character, the user, the tenant. An edit in a near scope builds on the text of the wider ones. A block into
-    which nothing was written is left out.
-
-    The block `facts` begins with the most important memories, those of importance 0.7 or more. It is listed even if it
-    contains nothing else. After a tool has replaced the whole text, only important memories that are learnt later are
-    added; after a person has replaced it, none.
+    A whole text in a near scope replaces those of wider scopes; an edit builds on them. A block into which nothing was
+    written is left out, except `facts` if it begins with memories: those of importance 0.7 or more.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)
@@ -70,16 +65,19 @@ async def list_block_texts(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List the operations on a block and the texts that they made, of all scopes that the chat sees, newest first."""
+    """List the operations on a core block, newest first.
+
+    They are those of all scopes that the chat sees.
+    """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list_texts(db_session, view, label, limit, cursor)
 
 
 @router.put("/{label}", response_model=BlockOut, responses={201: {"model": BlockOut}})
 async def write_block(ref: WritingChat, label: Label, body: BlockIn, db_session: Db, clock: Now) -> Response:
-    """Write the whole text of a core block of a chat. It holds on all lines of the chat.
+    """Write the whole text of a core block of a chat. It holds on all lines.
 
-    The response has the status 201 if the chat had no such block of its own.
+    Returns 201 if the chat itself had no such block.
     """
     created = await book.write_in_chat(db_session, ref, label, body.text, now=clock())
     await db_session.run_deferred()
@@ -88,11 +86,10 @@ async def write_block(ref: WritingChat, label: Label, body: BlockIn, db_session:
 
 @router.delete("/{label}", status_code=204)
 async def delete_block(ref: WritingChat, label: Label, db_session: Db, clock: Now) -> None:
-    """Take back everything that was written into a core block of the chat itself, by people and by tools.
+    """Delete what was written into a core block of a chat.
 
-    The block then has the text of wider scopes again. `facts` begins with the most important memories again, unless it
-    was written as a whole in a wider scope. The former texts stay in the block's history. If nothing was written into
-    the block of the chat itself, the status is 404.
+    The block then has the text of wider scopes again; `facts` can begin with memories again. The former texts stay in
+    the block's history. If nothing was written into the block of the chat itself, the answer is a 404.
     """
     await book.delete_in_chat(db_session, ref, label, now=clock())
 
@@ -103,7 +100,7 @@ async def edit_block(
 ) -> Response:
     """Edit the text of a core block as the chat sees it. The texts of wider scopes stay as they are.
 
-    If the text does not contain the pattern, or would be too long, nothing changes, and the status is 409.
+    If it does not contain the pattern, or would become too long, the answer is a 409.
     """
     await book.edit_in_chat(db_session, ref, _edit_of(label, body), character=character, now=clock())
     await db_session.run_deferred()
@@ -119,10 +116,7 @@ def _make_router(of: WideScope) -> APIRouter:
     async def list_wide_blocks(
         scope: Annotated[ScopeKey, of.reading], db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
     ) -> Response:
-        """List the blocks of the scope that somebody has written into, or that begin with memories.
-
-        They are in the order of the prompt.
-        """
+        """List the blocks that were written in the scope or begin with memories, in the order of the prompt."""
         return await _list(db_session, Viewpoint.of_scope(scope), limit, cursor)
 
     @wide.get("/{label}", response_model=BlockOut, name=f"get_{name}_block", summary=f"Read a core block of {words}")
@@ -143,7 +137,7 @@ def _make_router(of: WideScope) -> APIRouter:
         limit: Limit = DEFAULT_LIMIT,
         cursor: Cursor = None,
     ) -> Response:
-        """List the operations on a block of the scope and the texts that they made, newest first."""
+        """List the operations on a block of the scope, newest first."""
         return await _list_texts(db_session, Viewpoint.of_scope(scope), label, limit, cursor)
 
     @wide.put(
@@ -156,10 +150,9 @@ def _make_router(of: WideScope) -> APIRouter:
     async def write_wide_block(
         scope: Annotated[ScopeKey, of.writing], label: Label, body: BlockIn, db_session: Db, clock: Now
     ) -> Response:
-        """Write the whole text of a block.
+        """Write the whole text of a block. Returns 201 if the scope had no such block.
 
-        It holds in all chats of the scope for which no nearer scope has written the whole block. The response has the
-        status 201 if the scope had no such block.
+        It holds in all chats of the scope, except where a nearer scope has written the whole block.
         """
         created = await book.write_in_scope(db_session, scope, label, body.text, now=clock())
         return await _get(db_session, Viewpoint.of_scope(scope), label, status=201 if created else 200)
@@ -168,11 +161,10 @@ def _make_router(of: WideScope) -> APIRouter:
     async def delete_wide_block(
         scope: Annotated[ScopeKey, of.writing], label: Label, db_session: Db, clock: Now
     ) -> None:
-        """Take back everything that was written into a block of the scope.
+        """Delete what was written into a block of the scope.
 
-        Chats of the scope then have the text of wider scopes again, if there is any. `facts` begins with the most
-        important memories again, unless a wider scope has written the whole block. The former texts stay in the block's
-        history. If nothing was written into the block, the status is 404.
+        Its chats then have the text of wider scopes again; `facts` can begin with memories again. The former texts stay
+        in the block's history. If nothing was written into the block, the answer is a 404.
         """
         await book.delete_in_scope(db_session, scope, label, now=clock())
 
@@ -184,7 +176,7 @@ def _make_router(of: WideScope) -> APIRouter:
     ) -> Response:
         """Edit the text of a block of the scope.
 
-        If the text does not contain the pattern, or would be too long, nothing changes, and the status is 409.
+        If it does not contain the pattern, or would become too long, the answer is a 409.
         """
         await book.edit_in_scope(db_session, scope, _edit_of(label, body), now=clock())
         return await _get(db_session, Viewpoint.of_scope(scope), label)

@@ -15,10 +15,7 @@ from app.layers.derived import EDITED, ORIGIN, Origin
 
 BlockText = Annotated[Text, Field(max_length=MAX_CHARS)]
 
-_SOURCES = (
-    f"{SOURCES} For the block `facts`, also the memories that its text contains: `memory:<id>`. If that block consists "
-    "of memories alone, its `origin` is `extractive`."
-)
+_SOURCES = f"{SOURCES} For the block `facts`, also the memories that its text contains: `memory:<id>`."
 _LABEL = f"One of {', '.join(f'`{label}`' for label in LABELS)}."
 
 
@@ -37,10 +34,7 @@ class BlockIn(RequestModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Mira, a cartographer. She fears the sea."}]})
 
-    text: BlockText = Field(
-        description=f"The text, at most {MAX_CHARS:,} characters. An empty text hides the block, including the texts "
-        "of wider scopes."
-    )
+    text: BlockText = Field(description="The text. An empty one hides the block, including the texts of wider scopes.")
 
 
 class BlockEdit(RequestModel):
@@ -54,7 +48,7 @@ class BlockEdit(RequestModel):
         description="`replace` writes the whole text, `append` adds a line at the end, `search_replace` replaces all "
         "occurrences of `search_pattern`."
     )
-    content: BlockText = Field(description="What is written; with `search_replace` it may be empty.")
+    content: BlockText = Field(description="The new text. Must not be blank with `append`.")
     search_pattern: Annotated[BlockText, NullAs("")] = Field(
         "", description="With `search_replace`: the text to replace, exactly as it is in the block."
     )
@@ -69,15 +63,13 @@ class BlockOut(BaseModel):
     """A block with its present text."""
 
     id: UUID = Field(
-        description="The id of the last operation that changed the text, so each edit changes it. If the text "
-        "consists of memories alone, the id changes with the newest memory."
+        description="The id of the last operation that changed the text. If the text consists of memories alone, it "
+        "changes with the newest memory."
     )
     label: str = Field(description=_LABEL)
     text: str = Field(description="The text.")
     left_out: str = Field(
-        description="Lines of wider scopes that `text` lacks, because the block would be too long with them. The first "
-        "lines of a wider text are left out first. Lines that a `search_replace` in a nearer scope needs are left "
-        "out last."
+        description="Lines of wider scopes that `text` lacks, because the block would be too long with them."
     )
     scope: Scope = Field(description=SCOPE)
     character: str | None = Field(description=CHARACTER)
@@ -90,29 +82,24 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    The history of the block `facts` also has an item for the lines that are made from important memories: a `replace`
-    with the origin `extractive`, dated like the newest of them. If a tool has replaced the whole text, the memories
-    that were learnt later are an `append` of their own. These items are made for each answer and not stored, so they
-    show the present memories.
+    In the history of the block `facts`, the lines that are made from important memories are items, too: a `replace`
+    with the origin `extractive`, and an `append` for memories that were learnt after a tool replaced the whole text.
+    These items show the present memories, and have the date of the newest.
     """
 
-    id: UUID = Field(description="The id of the operation.")
+    id: UUID = Field(description="Its id.")
     operation: Operation = Field(description="What it did.")
-    content: str | None = Field(
-        description="What it wrote; null for a `replace` that took back everything that its scope had written."
-    )
-    search_pattern: str | None = Field(description="What it replaced; null if it is not `search_replace`.")
+    content: str | None = Field(description="What it wrote; null if it took back all that its scope had written.")
+    search_pattern: str | None = Field(description="What it replaced, if it is a `search_replace`.")
     text: str = Field(
-        description="The text after the operation. It builds on the last whole text (`replace`) of the operation's "
-        "scope. If the scope had no whole text then, it begins with what the wider scopes contain now. To go back to a "
-        "text, send it with `PUT`."
+        description="The text after it. Without an earlier `replace` in its scope, it begins with what the wider "
+        "scopes contain now. To go back to a text, send it with `PUT`."
     )
     applied: bool = Field(
-        description="False if it changed nothing, because the text does not contain its pattern any more, or would be "
-        "too long. The cause can be that an earlier operation was taken back, or that the text of a wider scope "
-        "changed. A wider text that only becomes longer is no cause: lines of it are left out instead."
+        description="False if it changes nothing, because an earlier operation was taken back or a wider text changed: "
+        "the text lacks its pattern, or would be too long."
     )
-    scope: Scope = Field(description="The scope in which it was written.")
+    scope: Scope = Field(description="Its scope.")
     character: str | None = Field(description=CHARACTER)
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=EDITED)

@@ -15,17 +15,16 @@ class BlockSettings(LayerSettings, PlacementSettings):
     enabled: bool = Field(
         True,
         description="Whether the tool `memory_block_update` is offered, and the block `facts` may begin with memories. "
-        "Blocks that a character or a person wrote are shown in either case.",
+        "Blocks that were written are shown in either case.",
     )
     from_memories: bool = Field(
         True,
-        description="Whether the block `facts` contains the most important memories, those of importance 0.7 or more. "
-        "It contains none if `enabled` is false, or while it has a whole text that a person wrote. After a character "
-        "wrote the whole text, only memories that are learnt later are added.",
+        description="Whether the block `facts` begins with the memories of importance 0.7 or more. It does not if "
+        "`enabled` is false, or if a person wrote the whole text. After a character wrote the whole text, only "
+        "memories that are learnt later are added.",
     )
     budget: Budget | None = Field(
         None,
-        description="A token limit for the blocks in the prompt. If they exceed it, the last ones in the order "
-        "`persona`, `user`, `facts`, `context` are left out. Null sets no limit: blocks are "
-        "then left out only because of `max_tokens`.",
+        description="A token limit for the blocks in the prompt; null sets none. If they exceed it, the last ones in "
+        "the order `persona`, `user`, `facts`, `context` are left out.",
     )

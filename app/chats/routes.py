@@ -37,7 +37,7 @@ async def put_chat(ref: WritingChat, put: ChatPut, db_session: Db, clock: Now) -
 
 @router.get("/chats/{chat_id}", response_model=ChatOut, responses=TAGGED)
 async def get_chat(ref: ReadingChat, db_session: Db, known: KnownTags, line: Line = None) -> Response:
-    """Get a chat with its effective settings and counters."""
+    """Get a chat."""
     chat = await service.get_line(db_session, ref, line)
     tag = await read_tag(db_session, ref, chat, "chat")
     if is_known(known, tag):
@@ -54,7 +54,10 @@ async def list_chats(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List chats by creation, newest first; the chats of one user by last activity."""
+    """List chats, newest first.
+
+    With `user_id`, or for a token limited to a user, those with the latest activity come first.
+    """
     before = decode_cursor(cursor, datetime, UUID) if cursor else None
     chats = await service.list_chats(
         db_session,
@@ -76,10 +79,10 @@ async def rename_character(
     db_session: Db,
     clock: Now,
 ) -> Response:
-    """Rename a character on the current line, with its messages and its diary.
+    """Rename a character on the current line.
 
-    No memory has to be made again because of it. The former name still identifies the character: in messages that are
-    appended or imported, in a PUT of the chat, and wherever a request names a character.
+    Its messages and its diary get the new name, and no memory is made again. In later requests, the former name still
+    identifies the character.
     """
     chat = await renaming.rename(db_session, ref, name, body.name, now=clock())
     await db_session.run_deferred()
@@ -99,13 +102,13 @@ async def erase_user(
     caller: Writer,
     pool: Pool,
 ) -> None:
-    """Erase a user with all chats; if the request is interrupted, send it again."""
+    """Erase a user with all chats. If the request is interrupted, send it again."""
     await service.erase_user(pool, caller, user_id)
 
 
 @router.get("/presets")
 async def list_presets(caller: Reader) -> Presets:  # noqa: ARG001 - requires a key
-    """List the presets with their settings, and describe each setting."""
+    """List the presets with their settings."""
     items = []
     for name, text in PRESET_TEXTS.items():
         settings = effective({"preset": name})

@@ -14,35 +14,31 @@ MAX_PERSONA_CHARS = 100_000
 CharacterName = Annotated[PathText, Field(min_length=1, max_length=200, json_schema_extra=NOT_BLANK_SCHEMA), NotBlank]
 
 CHARACTER_ID = "The character's id."
-ALIASES = (
-    "The character's former names, newest last. A rename keeps the newest 20. Each of them still identifies the "
-    "character."
-)
+ALIASES = "The character's former names, newest last, at most 20. Each still identifies the character."
 DISABLED = (
-    "Whether the character is disabled. Its messages are then not summarised, its persona is not sent, and it is never "
-    "chosen for a request that names no character."
+    "If true, its messages are not summarised, its persona is not sent, and it is never a request's default character."
 )
 
 
 class Character(RequestModel):
     """A character of the chat.
 
-    It updates the stored character that has this id, or that has this name as its current or a former name. If there is
-    no such character, a new one is added.
+    It updates the stored character with this id, or with this name as its current or a former name. If there is none,
+    it is added.
     """
 
     id: UUID | None = Field(
         None,
-        description=f"{CHARACTER_ID} If you send none for a new character, the service makes one. For a stored "
-        "character, a sent id must be the character's own.",
+        description=f"{CHARACTER_ID} By default, the service makes one for a new character. A stored character's id "
+        "cannot be changed.",
     )
     name: CharacterName = Field(
         description="The character's name, as in messages. `POST …/characters/{name}/rename` changes it."
     )
     aliases: Annotated[list[Name], Field(max_length=100)] | None = Field(
         None,
-        description=f"{ALIASES} If the field is left out, they stay. A former name that the list leaves out is "
-        "removed and can be given to another character. Names that the character never had are ignored.",
+        description=f"{ALIASES} A name that the list lacks is removed, and can be given to another character. Names "
+        "that the character never had are ignored.",
     )
     persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS), NullAs("")] = Field(
         "", description="A description of the character."
@@ -65,15 +61,13 @@ class CharacterRename(RequestModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Captain Kai"}]})
 
-    name: CharacterName = Field(
-        description="The new name. It must not be a name or a former name of another character."
-    )
+    name: CharacterName = Field(description="The new name. No other character may have or have had it.")
 
 
 class ChatPut(RequestModel):
     """A chat to create or to change: a field that is left out keeps its value, null clears it, settings are merged.
 
-    `characters` replaces the whole list; of a known character, the id and the former names stay if they are left out.
+    `characters` replaces the whole list. Of a known character, only the id and the former names stay if left out.
     """
 
     model_config = ConfigDict(
@@ -101,13 +95,13 @@ class ChatPut(RequestModel):
         None, description="The characters of the chat."
     )
     user_name: Annotated[Name, Field(json_schema_extra=NOT_BLANK_SCHEMA), NotBlank] | None = Field(
-        None, description="The user's name in the story: the speaker of user messages that have no name of their own."
+        None, description="The user's name in the story: the speaker of user messages without a name."
     )
     user_persona: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS)] | None = Field(
         None, description="A description of the user in the story."
     )
     system_prompt: Annotated[Text, Field(max_length=MAX_PERSONA_CHARS)] | None = Field(
-        None, description="The first text of every context, except for memory that is placed before the prompt."
+        None, description="The first text of every context, unless memory is placed before it."
     )
     settings: Annotated[Any, GivenSettings] | None = Field(
         None, description="The settings that differ from the preset; null resets a setting to the preset's value."
@@ -115,13 +109,11 @@ class ChatPut(RequestModel):
     time_zone: TimeZone | None = Field(None, description="The name of an IANA time zone; UTC by default.")
     language: Annotated[str, Field(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$", max_length=35)] | None = Field(
         None,
-        description="The conversation's language (BCP 47), in which the model writes memories. By default the model "
-        "writes in the language of the messages.",
+        description="The language (BCP 47) in which the model writes memories; by default that of the messages.",
     )
     metadata: JsonObject | None = Field(
         None,
-        description="The caller's own JSON object, merged into the stored one, which may have at most 16 KiB. A "
-        "restore does not change it.",
+        description="The caller's own JSON object, merged into the stored one, which may have at most 16 KiB.",
     )
 
     @model_validator(mode="after")
@@ -150,8 +142,8 @@ class Counters(BaseModel):
     """Counters of a chat."""
 
     messages: int = Field(description="The number of messages on the line, without deleted ones.")
-    turns: int = Field(description="The number of turns; a turn is a user's message with the reply to it.")
-    tokens: int = Field(description="The number of tokens in all messages that are not deleted (o200k).")
+    turns: int = Field(description="The number of turns.")
+    tokens: int = Field(description="The o200k tokens of these messages.")
     memos: int = Field(description="The number of memos in the memo book.")
 
 
@@ -165,23 +157,21 @@ class WorkCounts(BaseModel):
 class ChatOut(BaseModel):
     """A chat."""
 
-    chat_id: str = Field(description="The chat's id, chosen by the caller.")
-    user_id: str | None = Field(description="The id of the chat's user, chosen by the caller.")
-    characters: list[CharacterOut] = Field(description="The characters of the chat.")
+    chat_id: str = Field(description="The chat's id.")
+    user_id: str | None = Field(description="The id of the chat's user.")
+    characters: list[CharacterOut] = Field(description="The characters.")
     user_name: str | None = Field(description="The user's name in the story.")
     user_persona: str | None = Field(description="A description of the user in the story.")
-    system_prompt: str | None = Field(
-        description="The first text of every context, except for memory that is placed before the prompt."
-    )
-    settings: Annotated[Any, EffectiveSettings] = Field(description="All settings, as they take effect.")
+    system_prompt: str | None = Field(description="The first text of every context, unless memory is placed before it.")
+    settings: Annotated[Any, EffectiveSettings] = Field(description="The settings in effect.")
     time_zone: str = Field(description="The chat's time zone.")
     language: str | None = Field(description="The conversation's language.")
     metadata: dict[str, Any] = Field(description="The caller's own JSON object.")
-    counters: Counters = Field(description="The counters of the chat.")
-    line: UUID = Field(description="The line that this describes; the current one unless another was requested.")
+    counters: Counters = Field(description="The counters.")
+    line: UUID = Field(description="The line that this describes.")
     anchor_seq: int = Field(description="The first seq that is still sent verbatim.")
-    head_seq: int = Field(description="The highest seq used so far, even by a deleted message; 0 for an empty chat.")
-    work: WorkCounts = Field(description="Due and failed background work.")
+    head_seq: int = Field(description="The highest seq so far, even of a deleted message; 0 if there is none.")
+    work: WorkCounts = Field(description="The background work.")
     created_at: datetime = Field(description="When the chat was created.")
     last_active_at: datetime = Field(description="When messages were last appended, or the chat was created or forked.")
 
@@ -190,15 +180,15 @@ class PresetOut(BaseModel):
     """A preset."""
 
     name: str = Field(description="The preset's name.")
-    description: str = Field(description="What the preset is for.")
-    settings: Annotated[Any, EffectiveSettings] = Field(description="All settings of the preset.")
+    description: str = Field(description="What it is for.")
+    settings: Annotated[Any, EffectiveSettings] = Field(description="All its settings.")
     missing_layers: list[str] = Field(
-        [], description="Layers that the preset enables but this version does not have; none at present."
+        [], description="Layers of the preset that this version does not have; none at present."
     )
 
 
 class Presets(BaseModel):
-    """All presets, and a description of each setting."""
+    """All presets and settings."""
 
     items: list[PresetOut] = Field(description="The presets.")
     settings_schema: dict[str, Any] = Field(description="JSON Schema of the settings, with their descriptions.")

@@ -80,16 +80,14 @@ class PlacementSettings(Section):
 
     position: Literal["none", "before_prompt", "in_prompt", "in_chat", -1, 0, 1, 2] = Field(
         "in_prompt",
-        description="Where the segment is placed: `in_prompt` keeps the order of segments, `before_prompt` puts it "
-        "before all others, `in_chat` among the messages, `none` omits it. The numbers of SillyTavern are accepted: "
-        "-1 is `none`, 0 `in_prompt`, 1 `in_chat`, 2 `before_prompt`.",
+        description="Where the segment is: in the usual order (`in_prompt`, 0), before all others (`before_prompt`, "
+        "2), among the messages (`in_chat`, 1), or nowhere (`none`, -1). The numbers are SillyTavern's.",
     )
-    depth: int = Field(2, ge=0, le=1_000, description="With `in_chat`: how many messages follow the segment.")
-    role: Literal["system", "user", "assistant"] = Field("system", description="With `in_chat`: the segment's role.")
+    depth: int = Field(2, ge=0, le=1_000, description="With `in_chat`: how many messages follow it.")
+    role: Literal["system", "user", "assistant"] = Field("system", description="With `in_chat`: its role.")
     scan: bool | None = Field(
         None,
-        description="Whether the caller should look for the keywords of its lorebook in the segment. The service only "
-        "returns this value with the segment.",
+        description="A mark for the caller: whether to scan the segment for keywords of a lorebook.",
     )
 
 
@@ -103,29 +101,26 @@ class EligibilitySettings(LayerSettings):
 
 
 class HistorySettings(Section):
-    """How much of the conversation is sent verbatim."""
+    """The messages that are sent verbatim."""
 
     keep_messages: int = Field(16, ge=1, le=2_000, description="A cut leaves at least this many messages.")
     grow_messages: int = Field(
         16,
         ge=0,
         le=2_000,
-        description="How many more messages may gather before a cut is due. With 0 and `edges: every_message`, "
-        "each new message makes a cut due.",
+        description="How many more messages may gather before a cut is due.",
     )
     max_messages: int | None = Field(
         None,
         ge=2,
         le=10_000,
-        description="If the history has this many messages, a cut no longer waits for memories of what it removes. "
-        "With the edges `scenes`, it still waits up to ten minutes for the search for the ends of scenes. "
-        "By default `keep_messages` + `grow_messages` + the larger of 32 and `memos.every_messages`.",
+        description="From this many messages on, a cut no longer waits for memories of what it removes. By default "
+        "`keep_messages` + `grow_messages` + the larger of 32 and `memos.every_messages`.",
     )
     edges: str = Field(
         EVERY_8,
-        description="Where the history may begin after a cut: after a batch (`batches`), after the messages of a "
-        "fold of the summary (`folds`), with a scene (`scenes`), at every eighth seq (`every_8`), or at any message "
-        "(`every_message`). If the layer that makes these edges is off, at every eighth seq.",
+        description="Where the history may begin after a cut: after a batch, after a fold of the summary, with a "
+        "scene, at every eighth seq, or at any message. If the layer of these edges is off, at every eighth seq.",
     )
     keep_scenes: int = Field(
         2, ge=0, le=50, description="With the edges `scenes`: how many of the newest scenes a cut leaves."
@@ -139,36 +134,33 @@ class HistorySettings(Section):
 
 
 class PinnedSettings(PlacementSettings):
-    """Pinned messages: kept verbatim once they are out of the history. The position is that of the segment `pinned`."""
+    """The segment `pinned`: pinned messages that have left the history, word for word."""
 
-    budget: Budget | None = Field(None, description="The limit for the pinned messages that have left the history.")
+    budget: Budget | None = Field(None, description="The limit of the segment; null sets no limit.")
 
 
 class RecallSettings(PlacementSettings):
-    """Search results in the prompt. The position is that of the segment `recalled`."""
+    """The segment `recalled`: search results."""
 
     position: Literal["none", "before_prompt", "in_prompt", "in_chat", -1, 0, 1, 2] = Field(
         "in_prompt",
-        description="Where the search results are placed: `in_prompt` puts them after the history, `in_chat` among the "
-        "messages, `none` omits them, and nothing is searched. They change in every turn: with `before_prompt`, the "
-        "provider can cache nothing in a turn with results, and the context then has no breakpoints. SillyTavern's "
-        "numbers are accepted.",
+        description="Where the results are: after the history (`in_prompt`), among the messages (`in_chat`), or "
+        "nowhere (`none`: contexts do not search). With `before_prompt`, the provider can cache nothing in a turn with "
+        "results.",
     )
 
     mode: Literal["off", "auto", "tool"] = Field(
         "off",
-        description="`auto` puts search results after the history and offers the tool `memory_search`; `tool` only "
-        "offers the tool; `off` does neither.",
+        description="`auto` searches for each context and offers the tool `memory_search`; `tool` only offers it; "
+        "`off` does neither.",
     )
-    tokens: int = Field(500, ge=1, le=100_000, description="The limit for the results, in tokens.")
+    tokens: int = Field(500, ge=1, le=100_000, description="The limit of the results, in tokens.")
 
 
 class SearchSettings(Section):
     """Searches."""
 
-    across_chats: bool = Field(
-        False, description="Whether searches over all chats of the user find what is in this chat."
-    )
+    across_chats: bool = Field(False, description="Whether a search over all chats of the user includes this chat.")
 
 
 class ChatSettings(Section):
@@ -184,19 +176,15 @@ class ChatSettings(Section):
     )
     cache: Literal["auto", "off", "5m", "1h"] = Field(
         "auto",
-        description="How long the provider should keep the prompt. `5m` and `1h` give breakpoints, and `1h` adds "
-        "a `ttl` to `cache_control`; `off` gives none. `auto` takes the value "
-        "that would have cost least with the last 16 pauses before the user's messages in this chat. It takes `off` "
-        "if no other value would have saved more than 4 %, and `5m` before the first pause. Unless `cache_ttl_s` is "
-        "set, this setting also decides after how long a pause the prompt counts as no longer cached.",
+        description="How long the provider should cache the prompt; `off` gives no breakpoints. `auto` chooses what "
+        "would have cost least with the last 16 pauses before the user's messages.",
     )
     cache_ttl_s: int = Field(
         300,
         ge=0,
         le=86_400,
-        description="The pause in seconds after which the service assumes that the provider no longer caches the "
-        "prompt. The whole prompt is then paid anyway, so the history may be cut early (`cold`). If not set: 3,600 "
-        "while `cache` is `1h` or `auto` has chosen `1h`, otherwise 300.",
+        description="If a pause is longer than this, in seconds, the prompt counts as no longer cached, and the "
+        "history may be cut early (`cold`). If not set: 3,600 with `1h`, also if `auto` chose it; otherwise 300.",
     )
     timestamps: Literal["off", "inline"] = Field(
         "off",
@@ -210,14 +198,14 @@ class ChatSettings(Section):
         pattern=r"^[^\x00]*$",  # PostgreSQL cannot store NUL
         description="Replaces the text that explains to the model how to use its memory; '' omits it.",
     )
-    history: HistorySettings = Field(HistorySettings(), description="Which messages are sent verbatim.")
+    history: HistorySettings = Field(HistorySettings(), description="The messages that are sent verbatim.")
     pinned: PinnedSettings = Field(PinnedSettings(), description="Pinned messages.")
     recall: RecallSettings = Field(RecallSettings(), description="Recall. With `auto`, contexts have no `ETag`.")
     search: SearchSettings = Field(SearchSettings(), description="Searches.")
 
     @cached_property
     def max_messages(self) -> int:
-        """The number of history messages from which on a cut no longer waits until memory covers them."""
+        """The number of history messages from which on a cut no longer waits for memories of what it removes."""
         history = self.history
         if history.max_messages is not None:
             return history.max_messages

@@ -16,7 +16,7 @@ class LearnAgain(RequestModel):
 
     first_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(1, description="The seq of the first message.")
     last_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] | None = Field(
-        None, description="The seq of the last message, inclusive; by default the newest message."
+        None, description="The seq of the last message, inclusive; by default the newest."
     )
 
     @model_validator(mode="after")
@@ -27,11 +27,11 @@ class LearnAgain(RequestModel):
 
 
 class NothingLearntAgain(BaseModel):
-    """No messages are read again, because none of them were read without the model."""
+    """Nothing is learnt again, because no messages were read without the model."""
 
-    ranges: int = Field(description="The number of ranges of messages that are read again.")
-    first_seq: int | None = Field(description="Where the first of them begins; null if there are none.")
-    last_seq: int | None = Field(description="Where the last of them ends, inclusive; null if there are none.")
+    ranges: int = Field(description="How many ranges of messages are read again.")
+    first_seq: int | None = Field(description="The first seq of these ranges, or null.")
+    last_seq: int | None = Field(description="The last seq of these ranges, or null.")
 
 
 class LearningAgain(NothingLearntAgain):

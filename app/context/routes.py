@@ -25,11 +25,10 @@ router = APIRouter(prefix="/v1/chats/{chat_id}", route_class=KeyedRoute)
 async def append(
     ref: WritingChat, body: AppendIn, pool: Pool, layers: Layers, clock: Now, recalling: Recalls
 ) -> Response:
-    """Append messages. A message whose id exists already is not appended again and does not change.
+    """Append messages. Returns 200 if all of them existed already.
 
-    If its role or text differs from the first time, the answer is 409 `message_id_taken`, and nothing is appended.
-
-    Returns 200 if all messages existed already.
+    A message whose id exists is neither appended again nor changed. If its role or text differs from the first time,
+    the answer is a 409 `message_id_taken`, and nothing is appended.
     """
     async with pool.unit_of_work(ref.tenant, ref.key) as db_session:
         appended = await append_messages(db_session, ref, body.messages, now=clock())
@@ -125,7 +124,7 @@ async def post_context(
     recalling: Recalls,
     known: KnownTags,
 ) -> Response:
-    """Return the context of the next model call, with the caller's own segments."""
+    """Return the context with the caller's own segments."""
     return _answer(
         *await assemble_unless_known(
             pool, ref, options, layers, own=options.segments, recalling=recalling, known=known, now=clock()
@@ -143,7 +142,10 @@ async def get_inclusion(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Return how the context includes each message, or why it does not, before `max_tokens` trims the context."""
+    """Return how the context includes each message, or why it does not.
+
+    What a small `max_tokens` would leave out counts as included.
+    """
     if cursor:
         (after_seq,) = decode_cursor(cursor, int)
     items = await list_inclusion(db_session, ref, layers, line=line, after_seq=after_seq, limit=limit + 1)

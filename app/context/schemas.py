@@ -18,19 +18,18 @@ Content = Annotated[Text, Field(min_length=1, max_length=MAX_CONTENT_CHARS)]
 
 
 class OwnSegment(BaseModel):
-    """A segment of the caller's own in the context."""
+    """A segment of the caller's own."""
 
     model_config = ConfigDict(extra="forbid")
 
     name: Annotated[Text, Field(min_length=1, max_length=100)] = Field(
-        description="Its name, which must not be that of one of the service's own segments."
+        description="Its name; it must not be that of a segment of the service."
     )
     text: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(description="The text that the model reads.")
     role: Literal["system", "user", "assistant"] = Field(
         "system",
-        description="Its role. If the format does not allow the role at this position, the text begins with the role. "
-        "With `anthropic`, for example, a user's segment before the history begins with `[User]`, and a system segment "
-        "among the messages with `[System]`.",
+        description="Its role. If the format does not allow the role at this position, the text begins with the role, "
+        "such as `[System]` among the messages of `anthropic`.",
     )
     after: Annotated[Text, Field(min_length=1, max_length=100)] = Field(
         "instruction", description="The segment that it follows, or `in_chat` for a position among the messages."
@@ -54,54 +53,50 @@ class ContextQuery(BaseModel):
 
     format: Format = Field(
         "segments",
-        description="Every format lists the segments. `openai` and `anthropic` add messages that are ready to send, "
-        "`text` adds the whole context as one text.",
+        description="All formats list the segments. `openai` and `anthropic` add messages that are ready to send, "
+        "`text` adds one text.",
     )
     max_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = Field(
         None,
-        description="The upper limit of the context's `tokens`. By default the chat's `context_tokens`.",
+        description="The limit of the context's `tokens`; by default the chat's `context_tokens`.",
     )
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
         None,
         description="The text that recall searches for; by default the newest message, with earlier ones if it is "
-        "short. If the context exceeds `max_tokens`, parts of it are left out in a fixed order: the results before any "
-        "memory. If you send a `query`, `time`, the diary and the memos are left out first, then the results.",
+        "short. If the context exceeds `max_tokens`, the results are left out first; with a `query`, only after "
+        "`time`, the diary and the memos.",
     )
     recall: Literal["off", "auto"] | None = Field(
         None,
-        description="Overrides the chat's `recall.mode`. With `auto`, the segment `recalled` after the history "
-        "contains search results: memories, memos, diary entries, recaps of scenes, and messages that have left the "
-        "history. Texts that the context already contains are left out, and so is a result that was included in both "
-        "of the last two turns.",
+        description="Overrides the chat's `recall.mode`. With `auto`, the segment `recalled` contains search results: "
+        "memories, memos, diary entries, recaps of scenes, and messages that have left the history.",
     )
     recall_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = Field(
-        None, description="The limit of the segment `recalled`, in o200k tokens. By default the chat's `recall.tokens`."
+        None, description="The limit of the segment `recalled` in o200k tokens; by default the chat's `recall.tokens`."
     )
     character: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
         None,
-        description="The character that speaks next. The context contains its diary, and facts, blocks and memories of "
-        "the scope `character` only if they belong to it. Must be one of the chat's characters if the chat lists any. "
-        "By default the chat's only character that is not disabled; if several are enabled, no diary and nothing of "
-        "the scope `character` is included.",
+        description="The character that speaks next, one of the chat's characters if the chat lists any. The context "
+        "contains only its diary, and only its part of the scope `character`. By default the only one that is not "
+        "disabled; if there are several, neither is included.",
     )
     line: UUID | None = Field(None, description="A line other than the current one.")
     draft: Content | None = Field(
         None,
-        description="A user message that the context contains as its newest one. It is not stored, and the history "
-        "is not cut because of it.",
+        description="A user's message to add as the newest one. It is not stored, and does not cut the history.",
     )
     before: Annotated[Text, Field(min_length=1, max_length=128)] | None = Field(
         None,
-        description="The id of a message of the history. The context is the one for generating that message again: "
-        "it contains neither the message, nor later messages, nor what was learnt from them in this chat. But what "
-        "a person wrote into facts, blocks, memories or the summary, and what other chats share, is as it is now.",
+        description="The id of a message of the history: returns the context for generating it again, without it, "
+        "later messages, and what was learnt from them in this chat. What a person wrote into facts, blocks, memories "
+        "or the summary, and what other chats share, is as it is now.",
     )
     prefill: bool = Field(
         False,
         description="With `anthropic`: let the conversation end with the assistant, for the model to continue.",
     )
     now: UtcDatetime | None = Field(
-        None, description="The time in the segment `time`, and the time of the draft. By default the current time."
+        None, description="The time for the segment `time` and the draft; by default the current time."
     )
 
     @model_validator(mode="after")
@@ -167,9 +162,9 @@ class AppendIn(BaseModel):
     )
 
     messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MAX_MESSAGES)] = Field(
-        description="1–1,000 messages in the order of the conversation."
+        description="The messages, in the order of the conversation."
     )
-    context: ContextOptions | None = Field(None, description="If given, return the context after the append, too.")
+    context: ContextOptions | None = Field(None, description="If given, the answer has the context after the append.")
 
     @model_validator(mode="after")
     def _unique_ids(self) -> Self:
@@ -181,30 +176,28 @@ class SegmentOut(BaseModel):
     """A part of the context."""
 
     name: str = Field(description="Its name.")
-    role: str | None = Field(description="Its role; null for the history, which has several.")
+    role: str | None = Field(description="Its role; null for the history.")
     text: str = Field(description="The text that the model reads; for the history, a transcript.")
-    tokens: int = Field(description="The o200k tokens of its text in this format, without the overhead of messages.")
+    tokens: int = Field(description="The o200k tokens of its text in this format.")
     cacheable: bool = Field(
-        description="Whether the segment and everything before it stay the same in the next turn. For the history: "
-        "whether its first message and everything before that message stay the same."
+        description="Whether the segment and everything before it stay the same in the next turn. Of the history, only "
+        "the first message counts."
     )
     sources: list[str] = Field(description="What it was made from: `memo:…`, `message:…`, `summary:3`.")
     depth: int | None = Field(None, description="Only for a segment among the messages: how many messages follow it.")
-    scan: bool | None = Field(
-        None, description="Whether to look in it for the keywords of a lorebook; missing if it is not set."
-    )
+    scan: bool | None = Field(None, description="The segment's setting `scan`; missing if it is not set.")
 
 
 class LastCut(BaseModel):
     """The last cut of the history."""
 
-    at_seq: int = Field(description="The seq at which the history began after the cut.")
+    at_seq: int = Field(description="The seq at which the history began afterwards.")
     reason: Literal["full", "cold", "forced", "session", "rewind"] = Field(
-        description="`full`: the history had more than `keep_messages` + `grow_messages` messages. `cold`: the "
-        "provider's cache had expired. `forced`: the history reached `max_messages` before a full cut was possible. "
-        "`session`: a session ended. `rewind`: the beginning moved back, because too few messages were left after it."
+        description="`full`: there were more than `keep_messages` + `grow_messages` messages. `cold`: the provider's "
+        "cache had expired. `forced`: there were `max_messages` messages before a full cut was possible. `session`: a "
+        "session ended. `rewind`: too few messages were left, so the beginning moved back."
     )
-    at: datetime = Field(description="The time of the cut.")
+    at: datetime = Field(description="When it was made.")
 
 
 class HistoryOut(BaseModel):
@@ -212,7 +205,7 @@ class HistoryOut(BaseModel):
 
     anchor_seq: int = Field(description="The first seq that is sent.")
     last_seq: int = Field(description="The last seq that is sent.")
-    messages: int = Field(description="How many messages are sent, including the newest.")
+    messages: int = Field(description="The number of messages, including the newest.")
     last_cut: LastCut | None = Field(description="The last cut.")
 
 
@@ -220,11 +213,11 @@ class WindowOut(BaseModel):
     """The memos in the context."""
 
     memos: int = Field(description="How many memos the context contains.")
-    first_seq: int | None = Field(description="The first seq that these memos cover; null if they cover none.")
-    last_seq: int | None = Field(description="The last seq that these memos cover; null if they cover none.")
+    first_seq: int | None = Field(description="The first seq that these memos cover, or null.")
+    last_seq: int | None = Field(description="The last seq that these memos cover, or null.")
     gaps: list[tuple[int, int]] = Field(
         description="Ranges of messages (inclusive) that are not sent, and whose memo, fold or recap is missing or "
-        "has to be made again."
+        "stale."
     )
 
 
@@ -233,7 +226,7 @@ class BreakpointOut(BaseModel):
 
     after: str = Field(description="What it follows: `segment:<name>` or `message:<id>`.")
     tokens: int = Field(description="The tokens up to it, counted like `tokens` of the context.")
-    hash: str = Field(description="A sha-256 of everything rendered up to it.")
+    hash: str = Field(description="The sha-256 of everything up to it.")
 
 
 class OmissionOut(BaseModel):
@@ -241,9 +234,9 @@ class OmissionOut(BaseModel):
 
     name: str = Field(description="A segment, a part of one such as `memos 1–5`, `history`, or `message:<id>`.")
     why: str = Field(
-        description="The reason. `max_tokens`: the context would be too long with it. `budget`: it exceeds the budget "
-        "of its segment. `blank`: it has no text. `no_vectors`: the embedding model did not answer in time, so recall "
-        "compared words alone."
+        description="`max_tokens`: the context would be too long with it. `budget`: it exceeds the budget of its "
+        "segment. `blank`: it has no text. `no_vectors`: recall compared only words, because the embedding model did "
+        "not answer in time."
     )
     tokens: int = Field(description="The o200k tokens of its text.")
 
@@ -251,31 +244,29 @@ class OmissionOut(BaseModel):
 class RecalledOut(BaseModel):
     """A search result in the context, and why it was chosen."""
 
-    kind: str = Field(description="What it is, such as `memory`, `message`, `memo`, `diary` or `scene`.")
+    kind: str = Field(description="Such as `memory`, `message`, `memo`, `diary` or `scene`.")
     id: str = Field(description="Its id.")
     score: float = Field(description="The sum of `parts`.")
     parts: dict[str, float] = Field(
-        description="What added to the score: words of the query and similar words (`text`), its meaning "
-        "(`vector`, absent if only words were compared), the better one of the messages before and after it "
-        "(`neighbours`), `importance` and `recency`. `fading`, if there is one, is below 0: what a memory lost because "
-        "its strength is below 0.5."
+        description="What the score is made of, as in a search (schema Parts). `vector` is absent if only words were "
+        "compared. `fading`, if present, is below 0: what a memory lost because its strength is below 0.5."
     )
 
 
 class ContextOut(BaseModel):
     """The context of the next model call."""
 
-    chat_id: str = Field(description="The id of the chat.")
-    line: UUID = Field(description="The id of the line.")
+    chat_id: str = Field(description="The chat's id.")
+    line: UUID = Field(description="The line's id.")
     format: Format = Field(description="The format.")
     tokens: int = Field(
         description="The tokens of all texts, plus 4 for each segment and each message, times `token_factor`, "
         "rounded up."
     )
     max_tokens: int = Field(description="The limit that applied.")
-    segments: list[SegmentOut] = Field(description="Its segments, in order.")
+    segments: list[SegmentOut] = Field(description="The segments, in order.")
     messages: list[dict[str, Any]] | None = Field(
-        None, description="With `openai` and `anthropic`: the messages, ready to send."
+        None, description="With `openai` and `anthropic`: the messages to send."
     )
     system: list[dict[str, Any]] | None = Field(
         None, description="With `anthropic`: the system text blocks, with `cache_control`."
@@ -286,9 +277,7 @@ class ContextOut(BaseModel):
     breakpoints: list[BreakpointOut] = Field(
         description="At most four points for the provider's cache; none with `cache: off`."
     )
-    omitted: list[OmissionOut] = Field(
-        description="Everything that was left out, in the order in which it was left out."
-    )
+    omitted: list[OmissionOut] = Field(description="What was left out, in this order.")
     recalled: list[RecalledOut] = Field(description="The search results in the context, in its order.")
     prefix_hash: str = Field(description="Equal hashes mean that nothing before the history changed.")
 
@@ -311,13 +300,11 @@ class InclusionOut(BaseModel):
     message_id: str = Field(description="Its id.")
     status: str = Field(
         description="How the context contains it: `verbatim`, `pinned`, or the kind of memory that covers it, such as "
-        "`memo` or `summary`. If it does not, the reason: `out_of_budget`, `pending`, `failed`, `expired` (its "
-        "memo has left the prompt), `excluded`, `hidden`, or `none` if it is never summarised, or contained nothing "
-        "worth remembering."
+        "`memo`. Otherwise the reason: `out_of_budget`, `pending`, `failed`, `expired` (its memo has left the prompt), "
+        "`excluded`, `hidden`, or `none` (never summarised, or nothing worth remembering)."
     )
     by: str | None = Field(
-        description="The memory that covers it, or will cover it, such as `memo:…` or `summary:3`. If the status is "
-        "`none`: a fact or memory that was learnt from the message, such as `memory:…`; if nothing was learnt from it, "
-        "the memo that found nothing memorable in it. If the status is `hidden` because of `scenes.auto_hide`: a fact "
-        "or memory that was learnt from the message. Otherwise null."
+        description="The memory that covers it or will cover it, such as `memo:…`; null if it is `verbatim` or "
+        "`pinned`. If none does: a fact or memory that was learnt from it, the memo that found nothing memorable in "
+        "it, or null."
     )

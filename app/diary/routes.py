@@ -39,7 +39,7 @@ async def list_diary(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List diary entries in story order, of one character or of all."""
+    """List diary entries in story order. By default, those of all characters."""
     after = decode_cursor(cursor, int, int) if cursor else None
     listed = await book.list_entries(
         db_session,
@@ -57,10 +57,9 @@ async def list_diary(
 async def get_folded_diary(
     ref: ReadingChat, db_session: Db, character: OfCharacter = None, line: Line = None
 ) -> Response:
-    """Return the text in which the oldest entries of a diary are condensed (*folded*). The list still has the entries.
+    """Return the text into which the oldest entries of a diary are folded. The list still has these entries.
 
-    While diaries are on, a new version enters the prompt at the next cut of the history. If the version in the prompt
-    has become invalid, the new version enters at once.
+    A new version enters the prompt at the next cut, or at once if the version in the prompt has become invalid.
     """
     return OrjsonResponse(_folded_out(await book.read_folded(db_session, ref, line=line, character=character)))
 
@@ -69,10 +68,9 @@ async def get_folded_diary(
 async def regenerate_folded_diary(
     ref: WritingChat, db_session: Db, clock: Now, wish: RegenerateFolded | None = None
 ) -> Response:
-    """Make the newest fold of a diary again in the background, even if it has failed.
+    """Make the newest fold of a diary again in the background.
 
-    The same entries are folded into the same former version. The new version replaces the one that was made before, in
-    the prompt too.
+    The result replaces the former one, in the prompt too.
     """
     character = wish.character if wish else None
     work_id = await regenerate_folded(db_session, ref, character=character, now=clock())
@@ -85,10 +83,10 @@ async def regenerate_folded_diary(
 async def list_shared_diary(
     ref: ReadingChat, db_session: Db, character: OfCharacter = None, line: Line = None
 ) -> Response:
-    """List the newest diary entries of the chat's characters in the user's other chats.
+    """List diary entries from the user's other chats.
 
-    The list is empty unless `diary.scope` is `character`. Older entries are listed, too, while contexts contain them.
-    The entries are sorted by time, and all are on one page.
+    These are the newest entries of the chat's characters, and older ones while contexts contain them. They are sorted
+    by time, on one page. The list is empty unless `diary.scope` is `character`.
     """
     listed = await book.list_shared(db_session, ref, line=line, character=character)
     return OrjsonResponse({"items": [_shared_out(*one) for one in listed], "next_cursor": None})
@@ -112,10 +110,7 @@ async def get_diary_entry(ref: ReadingChat, entry_id: EntryId, db_session: Db, l
 async def edit_diary_entry(
     ref: WritingChat, entry_id: EntryId, body: EntryPatch, db_session: Db, clock: Now
 ) -> Response:
-    """Replace the text of an entry, or choose whether an entry that a tool wrote depends on its reply.
-
-    A fold that covers the entry is made again.
-    """
+    """Edit an entry, or keep it if its reply changes. A fold that covers the entry is made again."""
     await book.edit_entry(db_session, ref, entry_id, body.given(), now=clock())
     await db_session.run_deferred()
     return OrjsonResponse(_entry_out(await book.get_entry(db_session, ref, entry_id)))

@@ -18,50 +18,37 @@ class EntryOut(BaseModel):
     """An entry in the diary of a character."""
 
     id: UUID = Field(description="The entry's id.")
-    character: str | None = Field(
-        description="The character whose diary it is in; null for the unnamed diary of a chat that names no characters."
-    )
+    character: str | None = Field(description="The character whose diary it is in; null if it has no name.")
     content: str = Field(description="The text.")
     at_seq: int = Field(
-        description="The seq at which the entry belongs in the story. For an entry of a tool: the seq of the reply, "
-        "once the reply is appended. For an entry of the service: the seq of the last message that the entry is about. "
-        "Otherwise: the seq of the newest message when the entry was written, or 0 if there was none."
+        description="Where it belongs in the story: the seq of its reply, or else of the last message that it is "
+        "about. For an entry without either, the newest seq when it was written, or 0."
     )
     message_id: str | None = Field(
-        description="For an entry of a tool: the id of the reply that the entry belongs to; null until the reply is "
-        "appended, unless the call named it. Unless a person keeps or edits the entry, a context contains it only "
-        "while this reply has the text that the entry was bound to, and is not deleted or hidden by a person. "
-        "Otherwise the entry is only listed. Always null for an entry that no tool wrote."
+        description="The reply of an entry that a tool wrote; null until the reply is appended, unless the call named "
+        "it. Contexts contain the entry only while the reply has the same text, and is not deleted or hidden by a "
+        "person, unless a person keeps or edits the entry."
     )
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=f"{EDITED} No model rewrites it afterwards.")
-    kept: bool = Field(
-        description="Whether a person has decided to keep the entry. It then no longer depends on a reply."
-    )
+    kept: bool = Field(description="Whether a person keeps the entry, so that it no longer depends on a reply.")
     stale: bool = Field(description="Whether the messages that the service wrote it from have changed since.")
-    first_seq: int | None = Field(
-        description="The seq of the first message that the service wrote it from; null if the service did not write it."
-    )
-    last_seq: int | None = Field(
-        description="The seq of the last of these messages, inclusive; null if the service did not write the entry."
-    )
+    first_seq: int | None = Field(description="The seq of the first message that the service wrote it from, or null.")
+    last_seq: int | None = Field(description="The seq of the last of these messages, inclusive, or null.")
     in_prompt: bool = Field(
-        description="Whether a context for its character contains it verbatim, unless a small `max_tokens` trims it. "
-        "False, for example, if the chat no longer names the character, or if the entry's reply is missing, changed, "
-        "or hidden by a person (see `message_id`)."
+        description="Whether a context for its character contains it verbatim, unless a small `max_tokens` trims it."
     )
     model: str | None = Field(description="The model with which the service wrote it.")
-    prompt_version: str | None = Field(description="The version of the prompt it was written with.")
+    prompt_version: str | None = Field(description="The version of the prompt.")
     dated_at: datetime = Field(
-        description="The time in the story, shown as a date in the chat's time zone. For an entry of the character: "
-        "when its reply was sent. For an entry of the service: when the newest message that it is about was sent. "
-        "For an entry of a person: when it was written."
+        description="The time in the story: when its reply or the newest message that it is about was sent; for an "
+        "entry of a person, when it was written."
     )
     created_at: datetime = Field(description="When it was written.")
 
 
 class SharedEntryOut(BaseModel):
-    """An entry in the diary of a character of the chat, from another chat of the same user."""
+    """An entry in a character's diary, from another chat of the same user."""
 
     id: UUID = Field(description="The entry's id, in the other chat.")
     chat_id: str = Field(description="The other chat.")
@@ -69,11 +56,10 @@ class SharedEntryOut(BaseModel):
     content: str = Field(description="The text.")
     origin: Origin = Field(description=ORIGIN)
     in_prompt: bool = Field(
-        description="Whether a context of this chat for the character contains it, unless a small `max_tokens` trims "
-        "it."
+        description="Whether this chat's contexts for the character contain it, unless a small `max_tokens` trims it."
     )
     dated_at: datetime = Field(description="The time in the other chat's story.")
-    created_at: datetime = Field(description="When it was written. The entries of all chats are sorted by this time.")
+    created_at: datetime = Field(description="When it was written; the list is sorted by it.")
 
 
 class EntryIn(RequestModel):
@@ -87,9 +73,8 @@ class EntryIn(RequestModel):
     content: EntryText = Field(description="The text, in the character's words.")
     character: Name | None = Field(
         None,
-        description="The character whose diary it is; required unless the chat has exactly one active character or no "
-        "list of characters. In a chat without such a list, each name that is sent here has a diary of its own, up to "
-        "32.",
+        description="The character whose diary it is; by default the chat's only character that is not disabled. In a "
+        "chat without a list of characters, each name has a diary of its own, up to 32.",
     )
 
 
@@ -107,32 +92,25 @@ class EntryPatch(Patch):
     )
     kept: bool | None = Field(
         None,
-        description="Keep an entry that a tool wrote, even if its reply is changed, deleted, or hidden by a person. "
-        "`false` or null makes the entry depend on the reply again; the answer is a 409 if the reply never came or is "
-        "no longer on the line. If the service wrote the current text, the answer is always a 409.",
+        description="Keep an entry that a tool wrote, whatever happens to its reply. `false` or null makes it depend "
+        "on the reply again, which is a 409 if the reply never came or is no longer on the line. If the service wrote "
+        "the current text, the answer is always a 409.",
     )
 
 
 class FoldedOut(BaseModel):
     """The folded part of a diary; `version` is null and `text` empty while no version is valid."""
 
-    character: str | None = Field(
-        description="The character whose diary it is; null for the unnamed diary of a chat that names no characters."
-    )
-    version: int | None = Field(
-        description="The number of the latest valid version, from 1; null before the first fold, and while a change of "
-        "folded entries makes all versions invalid."
-    )
-    text: str = Field(description="The whole text, in the character's voice.")
-    entries: int = Field(
-        description="The number of entries that it covers, counted up to 1,000. They are still listed."
-    )
-    first_at: datetime | None = Field(description="When the first of these entries was written.")
-    last_at: datetime | None = Field(description="When the last of these entries was written.")
+    character: str | None = Field(description="The character whose diary it is; null if it has no name.")
+    version: int | None = Field(description="The number of the latest valid version, from 1.")
+    text: str = Field(description="The text, in the character's voice.")
+    entries: int = Field(description="The number of entries that it covers; at most 1,000 are counted.")
+    first_at: datetime | None = Field(description="When the first of them was written.")
+    last_at: datetime | None = Field(description="When the last of them was written.")
     in_prompt: bool = Field(description=IN_PROMPT)
     origin: Origin | None = Field(description=ORIGIN)
     model: str | None = Field(description="The model that generated it.")
-    prompt_version: str | None = Field(description="The version of the prompt it was generated with.")
+    prompt_version: str | None = Field(description="The version of the prompt.")
     refusals: list[RefusalOut] = Field(description=REFUSALS)
     created_at: datetime | None = Field(description="When it was generated.")
 
@@ -144,7 +122,8 @@ class RegenerateFolded(RequestModel):
 
     character: Name | None = Field(
         None,
-        description="The character whose diary it is; required unless the chat has one active character or names none.",
+        description="The character whose diary it is; required unless exactly one character of the chat is not "
+        "disabled, or the chat lists none.",
     )
 
 

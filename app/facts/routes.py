@@ -37,8 +37,7 @@ async def list_facts(
 ) -> Response:
     """List the facts as they hold for a chat, by key.
 
-    If several scopes have a value for a key, that of the nearest one holds. The scopes are, from near to wide: the
-    chat, the user with the character, the user, the tenant.
+    If several scopes have a value for a key, that of the nearest one holds.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)
@@ -63,16 +62,19 @@ async def list_fact_values(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List the values that a key has and had, of all scopes that the chat sees, newest first."""
+    """List the present and former values of a fact, newest first.
+
+    They are those of all scopes that the chat sees.
+    """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list_values(db_session, view, key, limit, cursor)
 
 
 @router.put("/{key}", response_model=FactOut, responses={201: {"model": FactOut}})
 async def set_fact(ref: WritingChat, key: Key, body: FactIn, db_session: Db, clock: Now) -> Response:
-    """Set a fact of a chat. It holds on all lines of the chat until a person, a tool or the conversation changes it.
+    """Set a fact of a chat. It holds on all lines until a person, a tool or the conversation changes it.
 
-    The response has the status 201 if no fact of the chat had this key.
+    Returns 201 if the chat itself had no value for the key.
     """
     created = await book.set_in_chat(db_session, ref, key, body.value, now=clock())
     await db_session.run_deferred()
@@ -121,7 +123,7 @@ def _make_router(of: WideScope) -> APIRouter:
         limit: Limit = DEFAULT_LIMIT,
         cursor: Cursor = None,
     ) -> Response:
-        """List the values that a key has and had in the scope, newest first."""
+        """List the present and former values of the fact in the scope, newest first."""
         return await _list_values(db_session, Viewpoint.of_scope(scope), key, limit, cursor)
 
     @wide.put(
@@ -136,7 +138,7 @@ def _make_router(of: WideScope) -> APIRouter:
     ) -> Response:
         """Set a fact. It holds in all chats of the scope for which no nearer scope has a value.
 
-        The response has the status 201 if the key had no value in the scope.
+        Returns 201 if the key had no value in the scope.
         """
         created = await book.set_in_scope(db_session, scope, key, body.value, now=clock())
         return await _get(db_session, Viewpoint.of_scope(scope), key, status=201 if created else 200)

@@ -30,13 +30,13 @@ class FactIn(RequestModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"value": "Mira's brother is called Tomas."}]})
 
-    value: FactValue = Field(description=f"The value, at most {MAX_VALUE_CHARS:,} characters.")
+    value: FactValue = Field(description="The value.")
 
 
 class FactOut(BaseModel):
     """A fact with the value that holds."""
 
-    id: UUID = Field(description="The id of this value of the fact; each new value has another one.")
+    id: UUID = Field(description="The id of this value; each new value has another one.")
     key: str = Field(description="The key.")
     value: str = Field(description="The value.")
     scope: Scope = Field(description=SCOPE)
@@ -44,30 +44,23 @@ class FactOut(BaseModel):
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=EDITED)
     category: str | None = Field(
-        description="The subject, if the fact was learnt: `personal`, `preference`, `goal`, `context`, `relationship` "
-        "or `technical`; null if none of these applies, if the fact was set, or if a release that did not keep it "
-        "learnt the fact."
+        description="The subject, if the fact was learnt and has one: `personal`, `preference`, `goal`, `context`, "
+        "`relationship` or `technical`."
     )
-    importance: float | None = Field(
-        description="From 0 to 1, if the fact was learnt; null if it was set, or if a release that did not keep the "
-        "importance learnt it."
-    )
-    tags: list[str] = Field(
-        description="Short words, if the fact was learnt; empty if it was set, or if a release that did not keep the "
-        "tags learnt it."
-    )
+    importance: float | None = Field(description="From 0 to 1; null if the fact was set, or has none.")
+    tags: list[str] = Field(description="Short words; empty if the fact was set, or has none.")
     sources: list[str] = Field(description=SOURCES)
-    created_at: datetime = Field(description="When the value was set or learnt.")
+    created_at: datetime = Field(description="When it was set or learnt.")
 
 
 class FactValueOut(BaseModel):
     """A value that a key has or had."""
 
-    id: UUID = Field(description="The id of this value.")
-    value: str | None = Field(description="The value; null if the item records that the fact was deleted or forgotten.")
-    scope: Scope = Field(description="The scope of the value.")
+    id: UUID = Field(description="Its id.")
+    value: str | None = Field(description="The value; null if the fact was deleted or forgotten.")
+    scope: Scope = Field(description="Its scope.")
     character: str | None = Field(description=CHARACTER)
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=EDITED)
-    created_at: datetime = Field(description="When the value was set or learnt.")
+    created_at: datetime = Field(description="When it was set or learnt.")
     held_until: datetime | None = Field(description="When the next value of the same scope replaced it; null if none.")

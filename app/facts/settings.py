@@ -15,10 +15,9 @@ class FactSettings(LayerSettings, PlacementSettings):
     enabled: bool = Field(
         True,
         description="Whether facts may be learnt from the conversation. Facts that a character or a person set are "
-        "shown in either case.",
+        "always shown.",
     )
     budget: Budget | None = Field(
         Budget(type="percent", value=10),
-        description="A token limit for the facts in the prompt. If they exceed it, the oldest are left out; null sets "
-        "no limit.",
+        description="A token limit for the facts in the prompt: the oldest beyond it are left out. Null sets none.",
     )

@@ -53,7 +53,7 @@ async def create_key(
 async def list_keys(
     _caller: Admin, db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Page[KeyOut]:
-    """List the keys of all tenants, newest first, without their secrets."""
+    """List the keys of all tenants, newest first."""
     before = decode_cursor(cursor, datetime, str) if cursor else None
     found = await service.list_keys(db_session, before=(before[0], before[1]) if before else None, limit=limit + 1)
     page = found[:limit]
@@ -76,9 +76,9 @@ async def revoke_key(key_id: KeyId, _caller: Admin, db_session: Db, clock: Now, 
 
 @router.post("/tokens", status_code=201)
 async def create_token(wanted: TokenIn, caller: Anyone, clock: Now, ring: Ring, response: Response) -> TokenOut:
-    """Create a short-lived token for a browser, limited to a user, to a chat, or to both.
+    """Create a token for a browser.
 
-    It permits at most what the key permits. A token that is limited to a chat sees and writes only what is known in the
+    It permits at most what the key permits. If it is limited to a chat, it sees and writes only what is known in the
     chat itself, unless its key has `user_scope`.
     """
     token, expires_at = await service.issue_token(ring, caller, wanted, clock())

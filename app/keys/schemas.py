@@ -13,15 +13,11 @@ from app.kit.wire import Text
 MAX_TTL_S = 86_400
 
 _KEY_ID = "3f9c2a7be014"
-_SCOPES = (
-    "`read` and `write` permit access to the tenant's data; `admin` permits managing the keys of all tenants and "
-    "reading `/metrics`."
-)
+_SCOPES = "`read` and `write` permit access to the tenant's data, `admin` to the keys of all tenants and to `/metrics`."
 
 _USER_SCOPE = (
-    "For tokens of this key that are limited to a chat: whether they also see and write what is known of the chat's "
-    "user and of the tenant, and see what its characters wrote in the user's other chats. The key itself and its "
-    "other tokens always do so, within their limits."
+    "Whether tokens of this key that are limited to a chat also see and write what is known of its user and of the "
+    "tenant, and see diary entries of the user's other chats. The key and its other tokens always do."
 )
 
 
@@ -56,14 +52,12 @@ class KeyOut(BaseModel):
         }
     )
 
-    id: str = Field(
-        description="The id of the key; a key that the service generated begins with `mb_`, this id, and `_`."
-    )
+    id: str = Field(description="The id of the key. A generated key begins with `mb_<id>_`.")
     tenant: str = Field(description="The tenant whose data the key gives access to.")
     scopes: list[Scope] = Field(description=_SCOPES)
     from_environment: bool = Field(description="Whether the key was set with MEMOBOOK_ADMIN_KEY.")
     user_scope: bool = Field(description=_USER_SCOPE)
-    created_at: datetime = Field(description="When the key was created.")
+    created_at: datetime = Field(description="When it was created.")
 
 
 class NewKeyOut(BaseModel):
@@ -79,7 +73,7 @@ class NewKeyOut(BaseModel):
 
 
 class TokenIn(BaseModel):
-    """A token to create, limited to the chats of a user, to one chat, or to one chat of a user."""
+    """A token to create. It needs `user_id`, `chat_id` or both."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -91,11 +85,10 @@ class TokenIn(BaseModel):
     )
     chat_id: Annotated[str, Field(pattern=CHAT_ID_PATTERN)] | None = Field(
         None,
-        description="Limits the token to this chat. Unless the key has `user_scope`, such a token sees and writes only "
-        "what is known in the chat itself.",
+        description="Limits the token to this chat.",
     )
     scopes: Annotated[set[Literal["read", "write"]], Field(min_length=1)] = Field(
-        description="The scopes of the token; only scopes of the key are allowed."
+        description="Only scopes of the key are allowed."
     )
     ttl_s: int = Field(ge=1, le=MAX_TTL_S, description="The lifetime of the token in seconds.")
 

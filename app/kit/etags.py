@@ -86,7 +86,7 @@ async def _known(
     request: Request,
     if_none_match: Annotated[  # noqa: ARG001 - declared for OpenAPI; the request may repeat the header
         str | None,
-        Header(description="Tags of responses that the client has stored; returns 304 if one of them is current."),
+        Header(description="The `ETag`s of stored responses. If one of them is current, the answer is a 304."),
     ] = None,
 ) -> str | None:
     return read_known(request)

@@ -27,8 +27,8 @@ Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` 
 class Page(BaseModel, Generic[Item]):
     """One page of a list."""
 
-    items: list[Item] = Field(description="The items of this page.")
-    next_cursor: str | None = Field(description="The `cursor` of the next page; null on the last page.")
+    items: list[Item] = Field(description="The items.")
+    next_cursor: str | None = Field(description="The next page's `cursor`, or null.")
 
 
 def count_fitting(sizes: Iterable[int], budget_bytes: int, *, least: int = 1) -> int:

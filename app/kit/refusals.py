@@ -7,10 +7,9 @@ import orjson
 
 RefusalKind = Literal["declined", "form", "story", "repetition", "examples", "language", "shrunk", "unfinished"]
 REFUSAL_KINDS = (
-    "`declined`: the model does not want to answer. `form`: the answer is empty, cut off, or not in the form that was "
-    "asked for. `story`: it goes on with the story. `repetition`: it repeats a line. `examples`: it copies an example "
-    "of the prompt. `language`: it is in another language or script than the messages. `shrunk`: it keeps less than "
-    "half of the former text, or hardly any of its words. `unfinished`: it ends in the middle of a sentence."
+    "`declined`: the model does not want to answer. `form`: it is empty, cut off, or in a wrong form. `story`: it goes "
+    "on with the story. `repetition`: it repeats a line. `examples`: it copies the prompt. `language`: it is not in "
+    "the language of the messages. `shrunk`: it lost too much of the former text. `unfinished`: it ends too early."
 )
 
 

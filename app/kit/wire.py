@@ -29,7 +29,7 @@ MAX_METADATA_BYTES = 16 * 1024
 MAX_CONTENT_CHARS = 100_000
 MAX_SEQ = 2_147_483_647
 
-WORK_ID = "The background work that was scheduled: read it at `GET /v1/work/{work_id}`."
+WORK_ID = "The id of the scheduled work (`GET /v1/work/{work_id}`)."
 """The description of the field `work_id` in 202 responses."""
 
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)

@@ -16,9 +16,8 @@ UserId = Annotated[
     Path(
         min_length=1,
         max_length=200,
-        description="The user's id, chosen by the caller. It may contain slashes. An id that has a part `characters` "
-        "after a slash (`a/characters/b`), or that ends with `/facts`, `/blocks` or `/memories`, cannot be used in "
-        "this path.",
+        description="The id of a user, chosen by the caller. It may contain slashes, but in this path no part "
+        "`/characters`, and no `/facts`, `/blocks` or `/memories` at its end.",
         examples=["mira"],
     ),
 ]
@@ -27,15 +26,15 @@ CharacterName = Annotated[
     Path(
         min_length=1,
         max_length=200,
-        description="The character's name. It may contain slashes, with the same exceptions as the user's id.",
+        description="The character's name, with the same exceptions.",
         examples=["Kai"],
     ),
 ]
 OfCharacter = Annotated[
     Name | None,
     Query(
-        description="Of the scope `character`, only facts, blocks and memories of this character are included. Those "
-        "of the other scopes are always included. By default, it is the chat's only character that is not disabled."
+        description="Of the scope `character`, only what belongs to this character is included. By default the chat's "
+        "only character that is not disabled."
     ),
 ]
 

@@ -14,6 +14,6 @@ class LearningSettings(LayerSettings):
 
     learn_scope: Scope = Field(
         "chat",
-        description="The scope in which learnt facts and memories are stored. A chat without a user always stores them "
-        "in the scope `chat`.",
+        description="The scope of learnt facts and memories, and of what tools write into facts and blocks; always "
+        "`chat` in a chat without a user.",
     )

@@ -32,24 +32,18 @@ Of = TypeVar("Of")
 
 Origin = Literal["model", "extractive", "tool", "person"]
 ORIGIN = (
-    "The author of the text: `model`, a model on behalf of the service; `extractive`, the service by quoting "
-    "sentences; `tool`, the model of the chat by calling a tool; `person`, a person."
+    "The author: the service (`model`, or `extractive` without a model), a character (`tool`), or a person (`person`)."
 )
-IN_PROMPT = "Whether contexts of this line contain it, unless a small `max_tokens` trims it."
-REFUSALS = (
-    "The answers of the model that were refused while the text was made, in their order. The list is empty unless the "
-    "text was made without the model after that (`origin` is `extractive`)."
-)
-EDITED = "Whether a person changed a text written by the service or by a tool."
+IN_PROMPT = "Whether contexts contain it, unless a small `max_tokens` trims it."
+REFUSALS = "The model's answers that were refused before the text was made without it; else empty."
+EDITED = "Whether a person changed a text of the service or of a tool."
 
 
 class RefusalOut(BaseModel):
     """An answer of the model that was refused."""
 
     kind: RefusalKind = Field(description=f"What is wrong with the answer. {REFUSAL_KINDS}")
-    reason: str = Field(
-        description="The fault, as a sentence or a part of one. The next request to the model contained it."
-    )
+    reason: str = Field(description="The fault, in words. The next request to the model contained them.")
 
 
 _RENAME_IN_FILTERS = """
@@ -76,10 +70,10 @@ class DerivedColumns:
 
 
 class RefusalsColumn:
-    """The column of a row whose text can be made without the model, after it was asked.
+    """The column of a row whose text is made without the model if the model gives no usable answer.
 
-    `refusals` are the answers of the model that were refused before the text was made without it. It is null if the
-    text has another origin, or if no model was asked.
+    `refusals` contains the answers of the model that were refused before the text was made without it. It is null if
+    no answer was refused, for example because no model was asked, and if the text has another origin.
     """
 
     refusals: Mapped[list[dict[str, str]] | None] = mapped_column(Json)
@@ -100,7 +94,7 @@ def keep_refusals(refusals: Sequence[Refusal]) -> list[dict[str, str]] | None:
 def list_refusals(origin: str, refusals: list[dict[str, str]] | None) -> list[dict[str, str]]:
     """Return the column `refusals` as the API has it (`RefusalOut`); nothing unless the text was quoted.
 
-    An older release that makes a text with the model leaves the column as it is.
+    An older release that makes a text with the model leaves the column as it is, with the refusals of a former text.
     """
     return (refusals or []) if origin == "extractive" else []
 

@@ -26,9 +26,9 @@ class StateOut(BaseModel):
 
 @router.get("/state", response_model=StateOut)
 async def read_layers_state(ref: ReadingChat, db_session: Db, layers: Layers, line: Line = None) -> Response:
-    """Return the state of all layers on a line, including stale and deleted rows, to inspect or to archive.
+    """Return the state of all layers on a line.
 
-    The size of the response grows with the chat.
+    It includes stale and deleted rows. Its size grows with the chat.
     """
     chat = await get_line(db_session, ref, line)
     line_key = (ref.key, chat.line_id)

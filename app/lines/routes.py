@@ -33,9 +33,9 @@ LinePath = Annotated[UUID, Path(description="The line's id.")]
 async def make_checkpoint(
     ref: WritingChat, wanted: CheckpointIn, db_session: Db, clock: Now, limits: Limits
 ) -> Response:
-    """Create a checkpoint: a frozen copy of the current line, under a name.
+    """Create a checkpoint of the current line.
 
-    A chat has at most `MEMOBOOK_MAX_CHECKPOINTS` (200) checkpoints; another one is a 409 `too_many_checkpoints`.
+    A chat has at most `MEMOBOOK_MAX_CHECKPOINTS` (200); another one is a 409 `too_many_checkpoints`.
     """
     checkpoint = await lines.make_checkpoint(db_session, ref, wanted.name, limits=limits, now=clock())
     return OrjsonResponse(_checkpoint_out(checkpoint), status_code=201)
@@ -59,13 +59,12 @@ async def get_checkpoint(ref: ReadingChat, name: NamePath, db_session: Db) -> Re
 
 @router.post("/checkpoints/{name}/restore", status_code=201, response_model=CurrentLine)
 async def restore_checkpoint(ref: WritingChat, name: NamePath, db_session: Db, clock: Now, limits: Limits) -> Response:
-    """Continue from a checkpoint, on a new line that is a copy of it.
+    """Continue from a checkpoint on a new line.
 
-    Messages, memories and settings are restored. The context is the same as at the checkpoint, byte for byte, except
-    for what holds on all lines and has changed since: facts, core blocks and memories that a person wrote, and what
-    other chats share with this one. The chat's user and `metadata` do not change. The former current line can still be
-    read and switched to, and the checkpoint can be restored again. A chat has at most `MEMOBOOK_MAX_LINES` (200) lines
-    besides its checkpoints; another one is a 409 `too_many_lines`.
+    Messages, memories and settings are restored; the chat's user and `metadata` do not change. The context is the same
+    as at the checkpoint, byte for byte, except for what holds on all lines and has changed since: facts, core blocks
+    and memories that a person wrote, and what other chats share with this one. The former line is kept. A chat has at
+    most `MEMOBOOK_MAX_LINES` (200) lines besides its checkpoints; another one is a 409 `too_many_lines`.
     """
     line = await lines.restore(db_session, ref, name, limits=limits, now=clock())
     return OrjsonResponse({"line": line}, status_code=201)
@@ -73,37 +72,36 @@ async def restore_checkpoint(ref: WritingChat, name: NamePath, db_session: Db, c
 
 @router.delete("/checkpoints/{name}", status_code=204)
 async def delete_checkpoint(ref: WritingChat, name: NamePath, db_session: Db) -> None:
-    """Delete a checkpoint; lines that were restored from it are kept."""
+    """Delete a checkpoint. Lines that were restored from it are kept."""
     await lines.delete_checkpoint(db_session, ref, name)
 
 
 @router.get("/lines", response_model=Page[LineOut])
 async def list_lines(ref: ReadingChat, db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Response:
-    """List the chat's lines, newest first; checkpoints are not included."""
+    """List the chat's lines, newest first, without checkpoints."""
     found, next_cursor = await _list(db_session, ref, limit, cursor, checkpoints=False)
     return OrjsonResponse({"items": [_line_out(line) for line in found], "next_cursor": next_cursor})
 
 
 @router.get("/lines/{line}", response_model=LineOut)
 async def get_line(ref: ReadingChat, line: LinePath, db_session: Db) -> Response:
-    """Get a line; a checkpoint is read by its name instead."""
+    """Get a line that is not a checkpoint."""
     await service.get_chat(db_session, ref)
     return OrjsonResponse(_line_out(await lines.get_line(db_session, ref, line)))
 
 
 @router.delete("/lines/{line}", status_code=204)
 async def delete_line(ref: WritingChat, line: LinePath, db_session: Db) -> None:
-    """Delete a line that is not current, for good; lines that were copied from it are kept.
+    """Delete a line for good. Lines that were copied from it are kept.
 
-    For the current line, the answer is a 409 `line_is_current`. For a checkpoint it is a 409 `line_is_checkpoint`:
-    delete it by its name.
+    The current line (409 `line_is_current`) and checkpoints (409 `line_is_checkpoint`) cannot be deleted here.
     """
     await lines.delete_line(db_session, ref, line)
 
 
 @router.post("/lines/{line}/switch", response_model=CurrentLine)
 async def switch_line(ref: WritingChat, line: LinePath, db_session: Db, clock: Now) -> Response:
-    """Make another line current, in its last state; for the current line, this does nothing."""
+    """Make another line current, in its last state."""
     await lines.switch(db_session, ref, line, now=clock())
     return OrjsonResponse({"line": line})
 
@@ -112,10 +110,9 @@ async def switch_line(ref: WritingChat, line: LinePath, db_session: Db, clock: N
 async def fork_chat(ref: WritingChat, wanted: ForkIn, caller: Writer, db_session: Db, clock: Now) -> Response:
     """Create a new chat as a copy of this one, whole or up to a message.
 
-    The copy has the messages of the current line up to that message, and what was made from these messages alone. It
-    also has everything that a person wrote into the facts, blocks and memories of the chat. What was also made
-    from later messages is not copied. For example, if the copy ends in the middle of a batch, it has no memo of that
-    batch until the batch is full again. The copy and the original are independent.
+    The copy has the messages of the current line up to that message, what was made from these messages alone, and
+    everything that a person wrote into the facts, blocks and memories of the chat. If it ends in the middle of a batch,
+    for example, it has no memo of that batch until the batch is full again. The copy and the original are independent.
     """
     target = ChatRef.of(caller, wanted.chat_id)
     await lines.fork(db_session, ref, target, wanted.at_seq, now=clock())

@@ -17,37 +17,35 @@ class CheckpointIn(RequestModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "before the storm"}]})
 
-    name: CheckpointName = Field(description="The checkpoint's name; it must be unique in the chat.")
+    name: CheckpointName = Field(description="Its name; it must be unique in the chat.")
 
 
 class CheckpointOut(BaseModel):
     """A frozen copy of a line."""
 
-    name: str = Field(description="The checkpoint's name.")
-    line: UUID = Field(description="The checkpoint's line: pass it as `line` to read its content.")
-    head_seq: int = Field(description="The highest seq used so far, even by a deleted message; 0 for an empty line.")
+    name: str = Field(description="Its name.")
+    line: UUID = Field(description="The id of its line: pass it as `line` to read it.")
+    head_seq: int = Field(description="The highest seq so far, even of a deleted message; 0 if there is none.")
     messages: int = Field(description="The number of messages, without deleted ones.")
-    created_at: datetime = Field(description="When the checkpoint was created.")
+    created_at: datetime = Field(description="When it was created.")
 
 
 class LineOut(BaseModel):
     """A line: one course of the chat."""
 
-    line: UUID = Field(description="The line's id: pass it as `line` to read it.")
-    current: bool = Field(description="Whether this is the current line, to which messages are appended.")
+    line: UUID = Field(description="The line's id.")
+    current: bool = Field(description="Whether messages are appended to this line.")
     parent: UUID | None = Field(description="The line that it was copied from, which may be a checkpoint's.")
-    head_seq: int = Field(description="The highest seq used so far, even by a deleted message; 0 for an empty line.")
+    head_seq: int = Field(description="The highest seq so far, even of a deleted message; 0 if there is none.")
     messages: int = Field(description="The number of messages, without deleted ones.")
-    created_at: datetime = Field(description="When the line was created.")
-    last_active_at: datetime = Field(
-        description="When messages were last appended to the line, or the chat was created or forked."
-    )
+    created_at: datetime = Field(description="When it was created.")
+    last_active_at: datetime = Field(description="When messages were last appended, or the chat was created or forked.")
 
 
 class CurrentLine(BaseModel):
     """The line that is current now."""
 
-    line: UUID = Field(description="The id of the current line.")
+    line: UUID = Field(description="The line's id.")
 
 
 class ForkIn(RequestModel):
@@ -57,5 +55,5 @@ class ForkIn(RequestModel):
 
     chat_id: Annotated[str, Field(pattern=CHAT_ID_PATTERN)] = Field(description="The new chat's id; it must be unused.")
     at_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] | None = Field(
-        None, description="The seq of the last message to copy; by default, all messages are copied."
+        None, description="The seq of the last message to copy; by default the newest."
     )

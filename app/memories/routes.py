@@ -31,7 +31,8 @@ Day = Annotated[
     Query(
         ge=FIRST_DAY,
         le=LAST_DAY,
-        description="Only memories that were learnt on this day: in the chat's time zone, or in UTC for other scopes.",
+        description="Only memories whose `created_at` is on this day, in the time zone of the chat. For wider scopes: "
+        "in UTC.",
     ),
 ]
 
@@ -52,10 +53,9 @@ async def list_memories(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List the memories that a chat has or sees in wider scopes, the strongest first.
+    """List the memories of a chat and of the wider scopes that it sees, the strongest first.
 
-    The strength of a memory is its importance, halved every `memories.half_life_days` days from `said_at` to the time
-    of the chat's newest message. The archive has the memories beyond `memories.max_memories`, those weaker than
+    Their strength is the field `score`. The archive has the memories beyond `memories.max_memories`, those weaker than
     `memories.forget_below`, and those that a person put there.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
@@ -72,7 +72,7 @@ async def write_memory(ref: WritingChat, body: MemoryIn, db_session: Db, clock: 
 
 @router.get("/{memory_id}", response_model=MemoryOut)
 async def get_memory(ref: ReadingChat, memory_id: MemoryId, db_session: Db, clock: Now, line: Line = None) -> Response:
-    """Read a memory that a chat has or sees in a wider scope; it can be in the archive."""
+    """Read a memory that a chat sees."""
     return await _get(db_session, await view_chat(db_session, ref, line=line), memory_id, clock())
 
 
@@ -80,9 +80,8 @@ async def get_memory(ref: ReadingChat, memory_id: MemoryId, db_session: Db, cloc
 async def edit_memory(ref: WritingChat, memory_id: MemoryId, body: MemoryPatch, db_session: Db, clock: Now) -> Response:
     """Edit, pin or archive a memory. A memory of a wider scope is changed for this chat alone.
 
-    A new text holds on all lines of the chat, and the former one stays in the memory's history. In a chat with several
-    characters, a memory of the scope `character` (the user with one character) cannot be changed (409): the changed
-    memory would belong to the chat, so the other characters would know it.
+    A new text holds on all lines, and the former one stays in the memory's history. In a chat with several characters,
+    a memory of the scope `character` cannot be changed (409), because the other characters would then know it.
     """
     await book.change_in_chat(db_session, ref, memory_id, body.given(), now=clock())
     await db_session.run_deferred()
@@ -91,7 +90,7 @@ async def edit_memory(ref: WritingChat, memory_id: MemoryId, body: MemoryPatch, 
 
 @router.delete("/{memory_id}", status_code=204)
 async def delete_memory(ref: WritingChat, memory_id: MemoryId, db_session: Db, clock: Now) -> None:
-    """Forget a memory for good: its text is not learnt again.
+    """Forget a memory. Its text is not learnt again.
 
     A memory of a wider scope is forgotten in this chat alone. The former texts stay in the memory's history.
     """
@@ -107,7 +106,10 @@ async def list_memory_texts(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List the texts that a memory has and had, of all scopes that the chat sees, newest first."""
+    """List the present and former texts of a memory, newest first.
+
+    They are those of all scopes that the chat sees.
+    """
     return await _list_texts(db_session, await view_chat(db_session, ref, line=line), memory_id, limit, cursor)
 
 
@@ -126,10 +128,9 @@ def _make_router(of: WideScope) -> APIRouter:
         limit: Limit = DEFAULT_LIMIT,
         cursor: Cursor = None,
     ) -> Response:
-        """List the memories of the scope, the strongest first. Days are those of UTC.
+        """List the memories of the scope, the strongest first.
 
-        Here, the default settings decide which memories are in the archive, and memories fade until the present. In a
-        chat, the chat's settings decide, and memories fade until its newest message.
+        The default settings decide which ones are in the archive. Memories fade until the present.
         """
         return await _list(db_session, MemoryView.of_scope(scope), clock(), archived, day, limit, cursor)
 
@@ -151,7 +152,7 @@ def _make_router(of: WideScope) -> APIRouter:
     async def get_wide_memory(
         scope: Annotated[ScopeKey, of.reading], memory_id: MemoryId, db_session: Db, clock: Now
     ) -> Response:
-        """Read a memory of the scope; it can be in the archive."""
+        """Read a memory of the scope."""
         return await _get(db_session, MemoryView.of_scope(scope), memory_id, clock())
 
     @wide.patch(
@@ -169,7 +170,7 @@ def _make_router(of: WideScope) -> APIRouter:
     async def delete_wide_memory(
         scope: Annotated[ScopeKey, of.writing], memory_id: MemoryId, db_session: Db, clock: Now
     ) -> None:
-        """Forget a memory for good: its text is not learnt again. Its texts stay in its history."""
+        """Forget a memory. Its text is not learnt again. Its texts stay in its history."""
         await book.forget_in_scope(db_session, MemoryView.of_scope(scope), memory_id, now=clock())
 
     @wide.get(
@@ -185,7 +186,7 @@ def _make_router(of: WideScope) -> APIRouter:
         limit: Limit = DEFAULT_LIMIT,
         cursor: Cursor = None,
     ) -> Response:
-        """List the texts that a memory has and had in the scope, newest first."""
+        """List the present and former texts of a memory in the scope, newest first."""
         return await _list_texts(db_session, MemoryView.of_scope(scope), memory_id, limit, cursor)
 
     return wide
@@ -247,7 +248,7 @@ async def _present(
 
 
 def _memory_out(memory: Memory, half_life_days: float, aged_at: datetime) -> dict[str, Any]:
-    age_days = max((aged_at - memory.said_at).total_seconds(), 0) / 86_400  # it can be newer than the newest message
+    age_days = max((aged_at - memory.said_at).total_seconds(), 0) / 86_400  # `said_at` can be after `aged_at`
     return {
         "id": memory.memory_id,
         "content": memory.content,

@@ -21,10 +21,10 @@ Importance = Annotated[float, Field(ge=0, le=1)]
 Tag = Annotated[Text, Field(min_length=1, max_length=MAX_TAG_CHARS, pattern=r"\S")]
 Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
 
-_CONTENT = f"The memory, best one sentence. At most {MAX_CONTENT_CHARS:,} characters."
+_CONTENT = "The memory, best one sentence."
 _CATEGORY = "The subject; null if none of these applies."
 _IMPORTANCE = f"From 0 to 1; null is {DEFAULT_IMPORTANCE}."
-_TAGS = f"At most {MAX_TAGS} short words; null is none."
+_TAGS = "Short words; null is none."
 
 
 class MemoryIn(RequestModel):
@@ -56,8 +56,7 @@ class MemoryPatch(Patch):
 
     content: Content = Field(
         default_factory=absent,
-        description=f"The new text. The former one stays in the memory's history. At most {MAX_CONTENT_CHARS:,} "
-        "characters.",
+        description="The new text. The former one stays in the memory's history.",
     )
     category: Category | None = Field(None, description=_CATEGORY)
     importance: Annotated[Importance, NullAs(DEFAULT_IMPORTANCE)] = Field(DEFAULT_IMPORTANCE, description=_IMPORTANCE)
@@ -67,8 +66,7 @@ class MemoryPatch(Patch):
     )
     archived: bool | None = Field(
         None,
-        description="True moves it to the archive, false brings it back for good. With null, its strength decides "
-        "again.",
+        description="True moves it to the archive, false brings it back for good. With null, its strength decides.",
     )
 
 
@@ -85,19 +83,18 @@ class MemoryOut(BaseModel):
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=EDITED)
     session_id: UUID | None = Field(
-        description="The session of the newest message that it was learnt from, which can be a session of another "
-        "chat; null if a person wrote it, or if that chat has no sessions."
+        description="The session of the newest message that it was learnt from, possibly of another chat."
     )
     sources: list[str] = Field(description=SOURCES)
-    pinned: bool = Field(description="Whether it stays out of the archive, however old it is and however many exist.")
+    pinned: bool = Field(description="Whether neither age nor the number of memories archives it.")
     archived: bool = Field(description="Whether it is in the archive.")
     score: float = Field(
-        description="Its strength: the importance, halved every `memories.half_life_days` days, from `said_at` to the "
-        "time of the chat's newest message. In the lists of wider scopes, to the present."
+        description="Its strength: the importance, halved every `memories.half_life_days` days from `said_at` to the "
+        "chat's newest message; in the lists of wider scopes, to the present."
     )
     said_at: datetime = Field(
-        description="When the newest message that it was learnt from was sent. When the text was written, if a person "
-        "wrote it and no message has said it since."
+        description="When the newest message that it was learnt from was sent. If a person wrote the text and no "
+        "message has said it since, when it was written."
     )
     created_at: datetime = Field(description="When the text was learnt or written.")
 

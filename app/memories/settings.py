@@ -8,15 +8,14 @@ from app.memories.dedupe import DEDUPE_THRESHOLD
 
 
 class MemorySettings(LearningSettings):
-    """Long-term memories: sentences whose importance fades."""
+    """Long-term memories: sentences that fade."""
 
     enabled: bool = Field(
         True,
-        description="Whether memories may be learnt from the conversation. Those that exist can be read in either "
-        "case.",
+        description="Whether memories may be learnt from the conversation. Existing ones can always be read.",
     )
     half_life_days: float = Field(
-        HALF_LIFE_DAYS, ge=0.01, le=36_500, description="In how many days the importance of a memory halves."
+        HALF_LIFE_DAYS, ge=0.01, le=36_500, description="In how many days the strength of a memory halves."
     )
     max_memories: int = Field(
         1_000,
@@ -28,17 +27,13 @@ class MemorySettings(LearningSettings):
         None,
         gt=0,
         le=1,
-        description="Memories whose strength is below this number are in the archive. Null, the default, is no limit. "
-        "Without a `query`, recall also leaves out memories that are older than a half-life and weaker than twice this "
-        "number. The preset `decay` has 0.05: a memory with the default importance of 0.5 is then recalled for 16 "
-        "days, and is in the archive after 23.",
+        description="Memories with a strength below this number are in the archive; null sets no limit. Without a "
+        "`query`, recall also leaves out memories that are older than a half-life and weaker than twice this number.",
     )
     dedupe_threshold: float = Field(
         DEDUPE_THRESHOLD,
         ge=0,
         le=1,
-        description="If the similarity of a learnt sentence and a known memory is above this number, the sentence "
-        "replaces the text of the memory. Exceptions: a person wrote that text, or the two have different names, such "
-        "as “Ida” and “Eva”, or the same names in another order. Similarity is the share of three-letter groups that "
-        "both have, from 0 to 1.",
+        description="A learnt sentence replaces the text of a memory if their similarity, the share of three-letter "
+        "groups that both have, is above this number. It never replaces a person's text, or one with different names.",
     )

@@ -48,7 +48,7 @@ async def list_memos(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List the memo book in story order: the table of contents of the conversation."""
+    """List the memo book in story order."""
     after = decode_cursor(cursor, int, int) if cursor else None
     chat = await get_line(db_session, ref, line)
     scopes = await read_scopes(db_session.raw, ref.tenant, chat.user_key)
@@ -98,14 +98,14 @@ async def backfill_memos(ref: WritingChat, db_session: Db, clock: Now, wanted: B
 
 @router.patch("/{memo_id}", response_model=MemoOut)
 async def edit_memo(ref: WritingChat, memo_id: MemoId, patch: MemoPatch, db_session: Db) -> Response:
-    """Edit a memo's text, pin or unpin it."""
+    """Edit or pin a memo."""
     await book.edit_memo(db_session, ref, memo_id, patch.given())
     return OrjsonResponse(await _changed(db_session, ref, memo_id))
 
 
 @router.delete("/{memo_id}", status_code=204)
 async def delete_memo(ref: WritingChat, memo_id: MemoId, db_session: Db, clock: Now) -> None:
-    """Delete a memo. Regenerating it makes a new text from its messages; a memo that covers none stays deleted."""
+    """Delete a memo. If it covers messages, `regenerate` makes its text again."""
     await book.delete_memo(db_session, ref, memo_id, now=clock())
 
 
@@ -113,7 +113,7 @@ async def delete_memo(ref: WritingChat, memo_id: MemoId, db_session: Db, clock: 
 async def regenerate_memo(
     ref: WritingChat, memo_id: MemoId, db_session: Db, clock: Now, wish: Regenerate | None = None
 ) -> Response:
-    """Regenerate a memo in the background, also one that was deleted or has failed."""
+    """Regenerate a memo in the background, even a deleted one."""
     wish = wish or Regenerate()
     work_id = await book.regenerate_memo(
         db_session,

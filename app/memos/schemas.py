@@ -29,30 +29,26 @@ class MemoOut(BaseModel):
 
     id: UUID = Field(description="The memo's id.")
     number: int = Field(description="Its number in the book, which never changes.")
-    first_seq: int | None = Field(description="The seq of the first message it covers; null if it covers none.")
-    last_seq: int | None = Field(
-        description="The seq of the last message it covers, inclusive; null if it covers none."
-    )
-    after_seq: int | None = Field(description="For a memo that covers no messages, the seq it follows; else null.")
-    first_message_id: str | None = Field(
-        description="The id of the first message that it summarises, to link to the conversation; null if it "
-        "covers none."
-    )
+    first_seq: int | None = Field(description="The seq of the first message it covers, or null.")
+    last_seq: int | None = Field(description="The seq of the last message it covers, inclusive, or null.")
+    after_seq: int | None = Field(description="The seq that it follows, if it covers no messages.")
+    first_message_id: str | None = Field(description="The id of the first message that it summarises, or null.")
     status: Literal["pending", "ready", "empty", "failed"] = Field(
-        description="`empty`: the messages contain nothing memorable. `failed`: it could not be generated; "
-        "`regenerate` tries again."
+        description="`empty`: the messages contain nothing memorable. `failed`: `regenerate` tries again."
     )
-    stale: bool = Field(description="Whether its messages have changed since it was generated.")
-    origin: Origin = Field(description=f"{ORIGIN} While there is no text yet, the value is `model`.")
+    stale: bool = Field(description="Whether its messages have changed since it was made.")
+    origin: Origin = Field(description=f"{ORIGIN} `model` until there is a text.")
     highlights: list[HighlightOut] = Field(description="At most three highlights, or the lines that a person wrote.")
     text: str = Field(description="The text; the prompt shows it with its date.")
     in_prompt: bool = Field(description=IN_PROMPT)
-    pinned: bool = Field(description="Whether it stays in the prompt when it is older than the window.")
+    pinned: bool = Field(
+        description="Whether it stays in the prompt when it is older than the window (`memos.window`)."
+    )
     edited: bool = Field(description=EDITED)
-    error: str | None = Field(description="Why the last attempt to generate it failed.")
-    attempts: int = Field(description="The number of attempts to generate it.")
+    error: str | None = Field(description="Why the last attempt failed.")
+    attempts: int = Field(description="The number of attempts.")
     model: str | None = Field(description="The model that generated it.")
-    prompt_version: str | None = Field(description="The version of the prompt it was generated with.")
+    prompt_version: str | None = Field(description="The version of the prompt.")
     refusals: list[RefusalOut] = Field(description=REFUSALS)
     created_at: datetime = Field(description="When its batch was formed, or when a person wrote it.")
 
@@ -71,14 +67,14 @@ class MemoIn(BaseModel):
         json_schema_extra={"examples": [{"text": "They once drove to the sea at night, before any of this began."}]},
     )
 
-    text: MemoText = Field(description="The text; each line that is not blank is a highlight.")
+    text: MemoText = Field(description="The text. Each line that is not blank is a highlight.")
     after_seq: Annotated[int, Field(ge=0, le=MAX_SEQ)] | None = Field(
         None, description="The seq of the message that it follows in the book; by default the newest."
     )
 
 
 class MemoPatch(Patch):
-    """The fields of a memo to change; absent fields stay as they are."""
+    """Changes to a memo; absent fields stay as they are."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "Kai gave Mira the brass key.", "pinned": True}]}
@@ -86,8 +82,7 @@ class MemoPatch(Patch):
 
     text: MemoText = Field(
         default_factory=absent,
-        description="The new text. A generated text replaces it only if `regenerate` is called with "
-        "`replace_edited: true`.",
+        description="The new text. A generated one replaces it only after `regenerate` with `replace_edited: true`.",
     )
     pinned: bool | None = Field(
         None, description="Whether it stays in the prompt when it is older than the window. Null is false."
@@ -101,7 +96,7 @@ class Backfill(BaseModel):
 
     first_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(1, description="The first seq of the range.")
     last_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] | None = Field(
-        None, description="The last seq of the range, inclusive; by default the newest message."
+        None, description="The last seq of the range; by default the newest message."
     )
 
     @model_validator(mode="after")
@@ -115,10 +110,8 @@ class BackfilledOut(BaseModel):
     """No memo was missing: the backfill added nothing."""
 
     created: int = Field(description="How many memos were added.")
-    first_seq: int | None = Field(description="The seq of the first message that they cover; null if there are none.")
-    last_seq: int | None = Field(
-        description="The seq of the last message that they cover, inclusive; null if there are none."
-    )
+    first_seq: int | None = Field(description="The first seq that they cover; null if there are none.")
+    last_seq: int | None = Field(description="The last seq that they cover; null if there are none.")
 
 
 class BackfillingOut(BackfilledOut):
@@ -135,6 +128,6 @@ class Regenerate(BaseModel):
     )
 
     instruction: Annotated[Text, Field(min_length=1, max_length=2_000)] | None = Field(
-        None, description="A wish for this generation only."
+        None, description="An instruction for this memo only."
     )
-    replace_edited: bool = Field(False, description="Whether to replace a text that a person edited.")
+    replace_edited: bool = Field(False, description="Whether to replace a person's text.")

@@ -17,14 +17,14 @@ class MemoSettings(EligibilitySettings, PlacementSettings):
 
     enabled: bool = Field(
         True,
-        description="Whether batches are formed and summarised. If memos are switched on later, batches begin at "
-        "most `window` × `every_messages` seqs before the history; a backfill makes the older memos.",
+        description="Whether batches are formed and summarised. If memos are switched on later, a backfill makes the "
+        "memos of older messages.",
     )
     every_messages: int = Field(
         8,
         ge=1,
         le=64,
-        description="The number of messages in a batch. Messages that may not be summarised do not count.",
+        description="The number of messages in a batch, without those that are not summarised.",
     )
     window: int = Field(15, ge=0, le=200, description="The number of newest memos in the prompt.")
     budget: Budget | None = Field(None, description="A token limit for the memos of the window; null sets none.")

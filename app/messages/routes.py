@@ -49,9 +49,9 @@ async def list_messages(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List messages in `seq` order; `after_seq` and `before_seq` are exclusive.
+    """List messages in `seq` order.
 
-    A page has at most 4 MiB of text, swipes included, but at least one message. So it can be shorter than `limit`.
+    A page has at most 4 MiB of text, so it can be shorter than `limit`.
     """
     if cursor:
         (after_seq,), around_seq = decode_cursor(cursor, int), None
@@ -71,15 +71,14 @@ async def cut_off_messages(
 ) -> None:
     """Delete all messages from `from_seq` on.
 
-    Their ids and seqs are not used for other messages of this line. A `PUT` of the messages that contains their ids
-    restores them.
+    Their ids and seqs are not reused on this line. A `PUT` of the messages with these ids restores them.
     """
     await editing.cut_off_end(db_session, ref, from_seq, now=clock())
 
 
 @router.post("/visibility", response_model=VisibilityOut)
 async def set_visibility(ref: WritingChat, body: VisibilityIn, db_session: Db, clock: Now) -> Response:
-    """Hide and un-hide ranges of messages, all at once."""
+    """Hide and un-hide ranges of messages."""
     ranges = [(given.first_seq, given.last_seq, "user" if given.hidden else None) for given in body.ranges]
     changed = await editing.set_visibility(db_session, ref, ranges, now=clock())
     return OrjsonResponse({"changed": changed})
@@ -94,7 +93,7 @@ async def list_revisions(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List the revisions of a message, which are its former texts, newest first."""
+    """List the former texts of a message (its revisions), newest first."""
     before = decode_cursor(cursor, int)[0] if cursor else None
     line_id = (await chats.get_line(db_session, ref, line)).line_id
     message = await service.get_message(db_session, ref, line_id, message_id)
@@ -126,7 +125,7 @@ async def get_message(
 async def edit_message(
     ref: WritingChat, message_id: MessageIdPath, patch: MessagePatch, db_session: Db, layers: Layers, clock: Now
 ) -> Response:
-    """Edit a message, exclude it from memory, pin or hide it; an edit keeps the former text as a revision."""
+    """Edit, exclude, pin or hide a message."""
     message = await editing.edit_message(db_session, ref, message_id, patch.given(), now=clock())
     return await _answer(db_session, layers, message)
 
@@ -135,7 +134,7 @@ async def edit_message(
 async def delete_message(ref: WritingChat, message_id: MessageIdPath, db_session: Db, clock: Now) -> None:
     """Delete a message.
 
-    No other message gets its id or its seq on this line. A `PUT` of the messages that contains its id restores it.
+    Its id and seq are not reused on this line. A `PUT` of the messages with this id restores it.
     """
     await editing.delete_message(db_session, ref, message_id, now=clock())
 
@@ -144,7 +143,7 @@ async def delete_message(ref: WritingChat, message_id: MessageIdPath, db_session
 async def add_swipe(
     ref: WritingChat, message_id: MessageIdPath, swipe: SwipeIn, db_session: Db, layers: Layers, clock: Now
 ) -> Response:
-    """Add an alternative text and select it; the other texts are kept and appear only in `swipes`."""
+    """Add an alternative text and select it. The other texts are kept, but appear only in `swipes`."""
     message = await swipes.add_swipe(db_session, ref, message_id, swipe.content, now=clock())
     return await _answer(db_session, layers, message, status=201)
 

@@ -59,38 +59,33 @@ SwipeIndex = Annotated[int, Field(ge=0, lt=MAX_SWIPES)]
 class MessageIn(RequestModel):
     """A message to append."""
 
-    id: MessageId | None = Field(None, description="The message's id, chosen by the caller; a new UUIDv7 by default.")
+    id: MessageId | None = Field(None, description="The id, chosen by the caller; a new UUIDv7 by default.")
     role: Literal["user", "assistant", "system", "tool", "narrator"] = Field(description="The role of the speaker.")
     name: Name | None = Field(None, description="The name of the speaker.")
     content: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS), NullAs("")] = Field(
         "",
-        description="The text, 1–100,000 characters; may be empty only with `tool_calls`. With `swipes`, it is the "
-        "selected text and may be left out.",
+        description="The text; may be empty only with `tool_calls`. With `swipes`, it is the selected text and may be "
+        "left out.",
     )
     swipes: Swipes | None = Field(
         None,
-        description="All alternative texts of the message, including the selected one: 1–1,000, each of 1–100,000 "
-        "characters.",
+        description="All alternative texts of the message, including the selected one.",
     )
     selected_swipe: SwipeIndex | None = Field(
         None,
-        description="With `swipes`: the index of the selected text, from 0. By default the index of `content`, or 0 if "
-        "`content` is left out.",
+        description="With `swipes`: the index of the selected text; by default that of `content`, or 0 without it.",
     )
     kind: Literal["thought"] | None = Field(None, description="`thought` marks a thought of the model.")
-    sent_at: UtcDatetime | None = Field(
-        None, description="When it was sent; now by default. Messages are ordered by `seq`."
-    )
+    sent_at: UtcDatetime | None = Field(None, description="When it was sent; now by default.")
     importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
         None,
-        description="The importance of the message, if the caller knows it. If it is above 0.6 and consolidation is "
-        "on, a memory quotes the message, unless something else was learnt from it.",
+        description="Above 0.6, consolidation quotes the message in a memory if it learns nothing else from it.",
     )
     tool_calls: Annotated[list[ToolCall], Field(min_length=1, max_length=64, fail_fast=True)] | None = Field(
         None, description="The tool calls of the model."
     )
     tool_call_id: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
-        None, description="With role `tool`: the id of the call whose result this is."
+        None, description="With role `tool`: the id of the call."
     )
     metadata: JsonObject | None = Field(None, description="The caller's own JSON object; at most 16 KiB.")
 
@@ -138,7 +133,7 @@ class MessageOut(BaseModel):
     name: str | None = Field(description="The name of the speaker.")
     content: str = Field(description="The current text.")
     sent_at: datetime = Field(description="When the message was sent.")
-    tokens: int = Field(description="The number of tokens in the text (o200k).")
+    tokens: int = Field(description="The o200k tokens of the text.")
 
 
 class AppendedOut(MessageOut):
@@ -146,8 +141,8 @@ class AppendedOut(MessageOut):
 
     deleted: bool = Field(
         False,
-        description="Present, and true, only if a retry names a message that has since been deleted. It stays deleted; "
-        "the text is the one in the request.",
+        description="True if the message has been deleted since it was first appended, and absent otherwise. It stays "
+        "deleted; the text is that of the request.",
     )
 
 
@@ -157,19 +152,17 @@ class MessageDetail(MessageOut):
     kind: str | None = Field(description="`thought`, or null.")
     importance: float | None = Field(description="The importance that the caller gave.")
     tool_calls: list[dict[str, Any]] | None = Field(description="The tool calls of the model.")
-    tool_call_id: str | None = Field(description="With role `tool`: the id of the call whose result this is.")
+    tool_call_id: str | None = Field(description="With role `tool`: the id of the call.")
     metadata: dict[str, Any] | None = Field(description="The caller's own JSON object.")
-    swipes: list[str] = Field(description="All texts of the message; only `content` if it has no alternatives.")
-    selected_swipe: int = Field(description="The index in `swipes` of the selected text, from 0.")
-    excluded: bool = Field(
-        description="Whether the message is kept out of memory: no summary, fact or memory is made from it."
-    )
-    pinned: bool = Field(description="Whether the message stays verbatim in the prompt after it has left the history.")
+    swipes: list[str] = Field(description="All texts of the message, including `content`.")
+    selected_swipe: int = Field(description="The index of `content` in `swipes`, from 0.")
+    excluded: bool = Field(description="Whether no summary, fact or memory is made from the message.")
+    pinned: bool = Field(description="Whether it stays in the prompt after it has left the history.")
     hidden_by: Literal["user", "scenes"] | None = Field(
-        description="`user` if a person hid the message, `scenes` if it is hidden because its scene is old; else null."
+        description="`user` if a person hid it, `scenes` if `scenes.auto_hide` did; else null."
     )
     edited: bool = Field(description="Whether the text was edited.")
-    memo_id: UUID | None = Field(description="The id of the memo of the message's batch; null if there is none.")
+    memo_id: UUID | None = Field(description="The id of the memo of its batch, or null.")
 
 
 class MessagePatch(Patch):
@@ -181,23 +174,19 @@ class MessagePatch(Patch):
 
     content: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] = Field(
         default_factory=absent,
-        description="The new text. The former text is kept as a revision, and memories of the message are made again.",
+        description="The new text. Memories of the message are made again.",
     )
     excluded: bool | None = Field(
         None,
-        description="Keep the message out of memory: no summary, fact or memory is made from it. Null is false.",
+        description="Make no summary, fact or memory from the message.",
     )
-    pinned: bool | None = Field(
-        None, description="Keep the message verbatim in the prompt after it has left the history. Null is false."
-    )
+    pinned: bool | None = Field(None, description="Keep the message in the prompt after it has left the history.")
     hidden: bool | None = Field(
         None,
-        description="Hide the message from the prompt and from summaries. `false` un-hides it, even if it was hidden "
-        "because its scene is old (`scenes.auto_hide`). Null clears the choice: `scenes.auto_hide` decides again.",
+        description="Hide the message from the prompt and from summaries. `false` un-hides it, even if "
+        "`scenes.auto_hide` hid it. With null, `scenes.auto_hide` decides again.",
     )
-    metadata: JsonObject | None = Field(
-        None, description="Replaces the caller's own JSON object; at most 16 KiB. Null removes it."
-    )
+    metadata: JsonObject | None = Field(None, description="Replaces the caller's own JSON object; at most 16 KiB.")
 
 
 class SwipeIn(RequestModel):
@@ -217,13 +206,13 @@ class SwipeSelect(RequestModel):
 
 
 class RevisionOut(BaseModel):
-    """The text and the speaker of a message before an edit."""
+    """A message before an edit."""
 
-    number: int = Field(description="The number of the revision; the first is 1.")
-    role: str = Field(description="The role before the edit.")
-    name: str | None = Field(description="The name of the speaker before the edit.")
-    content: str = Field(description="The text before the edit.")
-    swipe: int = Field(description="The index of the edited text in `swipes`.")
+    number: int = Field(description="The number of the revision, from 1.")
+    role: str = Field(description="The role of the speaker.")
+    name: str | None = Field(description="The name of the speaker.")
+    content: str = Field(description="The former text.")
+    swipe: int = Field(description="Its index in `swipes`.")
     replaced_at: datetime = Field(description="When the message was edited.")
 
 
@@ -233,8 +222,8 @@ class VisibilityRange(RequestModel):
     first_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The seq of the first message.")
     last_seq: Annotated[int, Field(ge=1, le=MAX_SEQ)] = Field(description="The seq of the last message, inclusive.")
     hidden: bool = Field(
-        description="Hide the messages from the prompt and from summaries. `false` un-hides them, even if they were "
-        "hidden because their scene is old (`scenes.auto_hide`)."
+        description="Hide the messages from the prompt and from summaries. `false` un-hides them, even if "
+        "`scenes.auto_hide` hid them."
     )
 
     @model_validator(mode="after")
@@ -267,34 +256,31 @@ class VisibilityIn(RequestModel):
 class VisibilityOut(BaseModel):
     """The result of hiding and un-hiding messages."""
 
-    changed: int = Field(description="The number of messages that were hidden or un-hidden.")
+    changed: int = Field(description="How many messages were hidden or un-hidden.")
 
 
 class MessagePut(MessageIn):
-    """A message of the complete list. The chat may have it already; if not, it is added.
+    """A message of the complete list. It is added if the chat does not have it.
 
-    If the chat has the message, an optional field that is left out keeps its value, and null clears it, if the field
-    may be null. The text has to be sent, as `content` or in `swipes`. If the message has this text already, that swipe
-    is selected. Without `swipes`, a new text is an edit of the selected swipe. With `swipes`, new texts are added, and
-    stored swipes that are not sent are kept. There is one exception: if the selected text is new, the service looks
-    at the stored swipe with the same index. If `swipes` does not contain the text of that stored swipe, the selected
-    text replaces it as an edit.
+    If the chat has it, an optional field that is left out keeps its value, and null clears it. The text is always
+    required, as `content` or in `swipes`. If it is one of the message's texts, that swipe is selected. Without
+    `swipes`, a new text is an edit of the selected swipe. With `swipes`, new texts are added as swipes, and stored ones
+    are kept. Exception: if the selected text is new, and `swipes` does not contain the stored text with the same index,
+    the selected text replaces that one as an edit.
     """
 
     swipes: Swipes = Field(
         default_factory=absent,
-        description="Alternative texts of the message, including the selected one: 1–1,000, each of 1–100,000 "
-        "characters.",
+        description="Alternative texts of the message, including the selected one.",
     )
     selected_swipe: SwipeIndex = Field(
         default_factory=absent,
-        description="With `swipes`: the index of the selected text, from 0. By default the index of `content`, or 0 if "
-        "`content` is left out.",
+        description="With `swipes`: the index of the selected text; by default that of `content`, or 0 without it.",
     )
 
     sent_at: UtcDatetime = Field(
         default_factory=absent,
-        description="When it was sent; for a new message, now by default. Messages are ordered by `seq`.",
+        description="When it was sent; for a new message, now by default.",
     )
 
 
@@ -327,7 +313,7 @@ class MessagesPut(RequestModel):
 class MessagesPutOut(BaseModel):
     """The result of a re-import."""
 
-    added: int = Field(description="The number of messages that are new or were restored after a deletion.")
-    changed: int = Field(description="The number of existing messages that changed.")
-    removed: int = Field(description="The number of messages that were deleted, because the list does not have them.")
-    line: UUID = Field(description="The current line; a new one if messages were inserted or reordered.")
+    added: int = Field(description="How many messages are new, or were deleted and are restored.")
+    changed: int = Field(description="How many stored messages changed.")
+    removed: int = Field(description="How many messages were deleted.")
+    line: UUID = Field(description="The current line.")

@@ -19,28 +19,23 @@ NarrativeText = Annotated[Text, Field(min_length=1, max_length=MAX_NARRATIVE_CHA
 
 
 class VersionOut(BaseModel):
-    """A version of a narrative: of the summary, or of the running recap.
+    """A version of a narrative. If there is none: empty texts and lists, false flags, and null in other fields."""
 
-    If there is none yet, the text and `refusals` are empty, flags are false and other fields are null.
-    """
-
-    version: int | None = Field(description="Its number, from 1; null if there is no version yet.")
-    text: str = Field(
-        description="The whole text. In the prompt, its headings are one level below the heading of the segment."
-    )
-    first_seq: int | None = Field(description="The first message that it covers.")
-    last_seq: int | None = Field(description="The last message that it covers, inclusive.")
+    version: int | None = Field(description="Its number, from 1.")
+    text: str = Field(description="The whole text.")
+    first_seq: int | None = Field(description="The seq of the first message it covers.")
+    last_seq: int | None = Field(description="The seq of the last one, inclusive.")
     stale: bool = Field(description="Whether what it was made from has changed since.")
     in_prompt: bool = Field(description=IN_PROMPT)
     edited: bool = Field(description=EDITED)
     created_at: datetime | None = Field(description="When it was generated or written.")
     current: bool = Field(
-        description="Whether it is the current version. Folds build on it, or on the latest earlier version that is "
-        "valid. A version that a person wrote stays valid when it is stale."
+        description="Whether it is the current version. If it is stale, unless a person wrote it, the next fold builds "
+        "on an earlier one."
     )
     origin: Origin | None = Field(description=ORIGIN)
     model: str | None = Field(description="The model that generated it.")
-    prompt_version: str | None = Field(description="The version of the prompt it was generated with.")
+    prompt_version: str | None = Field(description="The version of the prompt.")
     refusals: list[RefusalOut] = Field(description=REFUSALS)
 
 
@@ -60,7 +55,7 @@ class NarrativeIn(RequestModel):
         json_schema_extra={"examples": [{"text": "They met at the lighthouse and promised to come back in June."}]},
     )
 
-    text: NarrativeText = Field(description="The person's text; new scenes are folded into it.")
+    text: NarrativeText = Field(description="The text; new scenes are folded into it.")
 
 
 class RegenerateNarrative(RequestModel):
@@ -72,9 +67,9 @@ class RegenerateNarrative(RequestModel):
     )
 
     instruction: Annotated[Text, Field(min_length=1, max_length=2_000)] | None = Field(
-        None, description="An additional instruction for this regeneration only."
+        None, description="An instruction for this fold only."
     )
-    replace_edited: bool = Field(False, description="Whether a person's text may be replaced.")
+    replace_edited: bool = Field(False, description="Whether to replace a person's text.")
 
 
 def versions_page(

@@ -94,8 +94,7 @@ async def list_work(
 ) -> Response:
     """List background work that is due, running or failed.
 
-    A token limited to a user sees the work of that user and of the user's chats; a token limited to a chat sees the
-    work of that chat. Finished work is deleted.
+    Finished work is deleted. A token sees only the work of its user or chat.
     """
     after = decode_cursor(cursor, UUID)[0] if cursor else None
     rows = await queries.list_work(db_session, caller, status=status, chat_id=chat_id, after=after, limit=limit + 1)
@@ -116,14 +115,14 @@ async def read_work(work_id: WorkId, caller: Reader, db_session: Db, clock: Now,
 
 @router.post("/v1/work/{work_id}/retry", status_code=202, response_model=WorkAccepted)
 async def retry_work(work_id: WorkId, caller: Writer, pool: Pool, clock: Now) -> Response:
-    """Retry one item now; its attempts are counted from zero again. The result of a running attempt is dropped."""
+    """Retry one item now. Its attempts are counted from zero again, and the result of a running attempt is dropped."""
     await service.retry_work(pool, caller, work_id, now=clock())
     return OrjsonResponse({"work_id": work_id}, status_code=202)
 
 
 @router.post("/v1/work/retry", response_model=RetriedOut)
 async def retry_failed_work(caller: Writer, pool: Pool, clock: Now, wanted: RetryFailed | None = None) -> Response:
-    """Retry all failed work that the key or token may see, or only that of one layer or chat."""
+    """Retry all failed work, or only that of one layer or chat."""
     wanted = wanted or RetryFailed()
     retried = await service.retry_failed(pool, caller, layer=wanted.layer, chat_id=wanted.chat_id, now=clock())
     return OrjsonResponse({"retried": retried})
@@ -139,11 +138,11 @@ async def read_usage(
         str | None,
         Query(
             pattern=r"^[1-9][0-9]{3}-(0[1-9]|1[0-2])$",
-            description="A calendar month in UTC, such as `2026-04`. Defaults to the current month.",
+            description="A month in UTC, such as `2026-04`; by default the current one.",
         ),
     ] = None,
 ) -> Response:
-    """Read the tenant's usage of the model in a month: calls, tokens and waiting time by layer."""
+    """Read the tenant's usage of the model in a month, by layer."""
     if caller.user_id is not None or caller.chat_id is not None:
         raise Forbidden("Usage covers the whole tenant; a token limited to a user or chat cannot read it. Use a key.")
     settings: Settings = request.app.state.settings

@@ -22,30 +22,25 @@ class Readiness(BaseModel):
     """Whether requests can be served."""
 
     status: Literal["ok", "degraded", "down"] = Field(
-        description="`degraded`: all requests are served, but memory is produced later or without a model. "
+        description="`degraded`: requests are served, but memories are late, missing, or made without a model. "
         "`down`: this process cannot use the database."
     )
     database: DatabaseState = Field(
-        description="The status of PostgreSQL and its schema. `busy`: so many requests of this process wait for a "
-        "connection that it could not check PostgreSQL. `disk full` lasts for 30 seconds after each write that fails "
-        "for this reason."
+        description="`busy`: too many requests of this process wait for a connection. `disk full` lasts for 30 seconds "
+        "after a write that failed for this reason."
     )
-    redis: RedisState = Field(
-        description="The status of Redis. It wakes workers and counts requests; without it workers poll."
-    )
-    model: Literal["configured", "not configured"] = Field(
-        description="Whether a model is configured. Without one, memories are extractive."
-    )
+    redis: RedisState = Field(description="Redis wakes workers and counts requests. Without it, workers poll.")
+    model: Literal["configured", "not configured"] = Field(description="Without a model, memories are extractive.")
     worker: Literal["ok", "none"] = Field(
-        description="Whether a worker has reported within 30 seconds. Without one, no memories are made."
+        description="`none`: no worker has reported for 30 seconds. No memories are made then."
     )
     work: Literal["on time", "late"] = Field(
-        description="`late`: an item of due work has waited for a worker for longer than `MEMOBOOK_WORK_LATE_S`."
+        description="`late`: an item of work has waited for a worker for more than `MEMOBOOK_WORK_LATE_S` seconds."
     )
 
 
 class WorkOut(BaseModel):
-    """An item of background work. It belongs to a chat, to a user, or to the tenant."""
+    """An item of background work of a chat, a user or the tenant."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -68,33 +63,25 @@ class WorkOut(BaseModel):
     )
 
     id: UUID = Field(description="The id of the item.")
-    chat_id: str | None = Field(description="The chat; null if the item belongs to a user or to the tenant.")
-    user_id: str | None = Field(
-        description="The user, or the user of the chat; null if the chat has none or the item belongs to the tenant."
-    )
+    chat_id: str | None = Field(description="The chat, or null.")
+    user_id: str | None = Field(description="The user, or the chat's user, if there is one.")
     layer: str = Field(description="The layer that processes the item.")
     status: Literal["due", "running", "failed"] = Field(
-        description="`due`: the item waits for its time or for a worker. `running`: a worker has claimed it. If the "
-        "attempt ended because PostgreSQL was unavailable or the chat was locked, the item stays `running` for up to 8 "
-        "seconds; then any worker tries again. "
+        description="`due`: the item waits for its time or for a worker. `running`: a worker has claimed it. "
         "`failed`: all attempts have failed; the item is kept until it is retried."
     )
     held: Literal["monthly_token_limit"] | None = Field(
-        description="Why the item is held although it is due; null if it is not. `monthly_token_limit`: the tenant "
-        "has used up the tokens of this month; the item runs next month, or when the limit is raised."
+        description="Why a due item does not run, or null. `monthly_token_limit`: it runs next month, or when the "
+        "limit is raised."
     )
     attempts: int = Field(
-        description="The number of attempts, including the running one. An attempt that ended because PostgreSQL was "
-        "unavailable or the chat was locked is not counted. The count begins again when the item becomes due for a new "
-        "reason, such as an edit."
+        description="The number of attempts, including the running one. It begins again when the item becomes due for "
+        "a new reason, such as an edit."
     )
-    error: str | None = Field(description="Why the last attempt failed; null if none has failed.")
+    error: str | None = Field(description="Why the last attempt failed.")
     refusals: list[RefusalOut] = Field(
-        description="The answers of the model that were refused, in their order, over all attempts. After two answers "
-        "that decline, or three of any kind, the model is not asked again, and the memory is made without it "
-        "(`origin` is `extractive`). A diary entry is not written then, and the item is "
-        "`failed`. The list is empty again when the item becomes due "
-        "for a new reason."
+        description="The model's refused answers in these attempts. After two that decline, or three of any "
+        "kind, the memory is made without the model; a diary entry is `failed` instead."
     )
     run_after: datetime = Field(description="The earliest time of the next attempt.")
     failed_at: datetime | None = Field(description="When the last attempt failed; null unless `status` is `failed`.")
@@ -103,11 +90,11 @@ class WorkOut(BaseModel):
 class WorkAccepted(BaseModel):
     """The work is scheduled."""
 
-    work_id: UUID = Field(description="The id of the work item; `GET /v1/work/{work_id}` shows its status.")
+    work_id: UUID = Field(description="The id of the item.")
 
 
 class RetryFailed(RequestModel):
-    """Which failed items to retry. Without any field, all of them are retried."""
+    """Which failed items to retry; by default all."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"layer": "memos", "chat_id": "lighthouse"}]}
@@ -128,20 +115,18 @@ class LayerUsage(BaseModel):
 
     layer: str = Field(description="The name of the layer.")
     calls: int = Field(
-        description="The number of calls, including failed ones. "
-        "A call that is retried immediately, such as after a 503, counts as one."
+        description="The number of calls, including failed ones. A call that is retried at once counts as one."
     )
     failures: int = Field(
-        description="The number of calls without an answer: no connection, a time-out, or a response with an error or "
-        "without text. Answers that the service refused are not counted."
+        description="The number of calls without an answer, such as a time-out or an error. Answers that the service "
+        "refused are not counted."
     )
     prompt_tokens: int = Field(
-        description="Tokens of prompts, and of texts that became vectors, as counted by the model's server, or in "
-        "o200k if it does not count them. "
-        "Failed calls only add tokens that the server reports."
+        description="Tokens of prompts, and of texts that became vectors, as the model's server counts them, or else "
+        "in o200k. Failed calls add only what the server reports."
     )
-    completion_tokens: int = Field(description="Tokens of answers, counted in the same way.")
-    wait_s: float = Field(description="The total duration of the calls in seconds, including waits for a free slot.")
+    completion_tokens: int = Field(description="Tokens of answers, counted likewise.")
+    wait_s: float = Field(description="The duration of all calls in seconds, including waits for a free slot.")
 
 
 class UsageOut(BaseModel):
@@ -171,8 +156,8 @@ class UsageOut(BaseModel):
 
     month: str = Field(description="The calendar month in UTC.")
     limit_tokens: int | None = Field(
-        description="The current monthly token limit of the tenant; null if there is none. Once it is reached, "
-        "background work is held until the next month; requests are served as usual."
+        description="The tenant's current monthly token limit; null if there is none. Once it is reached, background "
+        "work is held until the next month."
     )
-    used_tokens: int = Field(description="Tokens of prompts and answers together; compared with the limit.")
+    used_tokens: int = Field(description="Tokens of prompts and answers together.")
     items: list[LayerUsage] = Field(description="The usage by layer, sorted by name.")

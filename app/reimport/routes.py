@@ -15,17 +15,16 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/messages", tags=["messages"], rou
 
 @router.put("", response_model=MessagesPutOut)
 async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, clock: Now, limits: Limits) -> Response:
-    """Replace the chat's messages with this list, changing only what differs: a re-import.
+    """Replace all messages with a list: a re-import. Only what differs is changed.
 
-    Messages are matched by id; messages without an id are matched by role, name and text, in order. A sent message
-    without an id also matches a stored message if both have the same role and are between the same two matched
-    messages; its text then counts as edited. Messages that differ are changed in place, missing messages are deleted,
-    and new messages at the end are appended. If the last messages of the list equal messages that were deleted at the
-    end of the chat, those are restored. The schema MessagePut has the rules for swipes and for omitted fields.
+    Messages are matched by id. Those without an id are matched by role, name and text, in order; if the text was
+    changed, a message with the same role between the same neighbours matches, and counts as edited. Messages that
+    differ are changed in place, missing ones are deleted, and new ones at the end are appended. If the list ends with
+    messages that were deleted at the end of the chat, those are restored. The schema MessagePut has the rules for
+    swipes and omitted fields.
 
-    If the list inserts or reorders messages, a new line becomes current, and the former line can still be read. The
-    newest `MEMOBOOK_KEPT_REPLACED_LINES` (20) of the lines that re-imports have replaced are kept. A line that a
-    restore or a switch made current is always kept, and so is the first line of a forked chat.
+    If the list inserts or reorders messages, a new line becomes current, and the former one can still be read. The
+    newest `MEMOBOOK_KEPT_REPLACED_LINES` (20) of such former lines are kept.
     """
     outcome = await service.put_messages(db_session, ref, wanted.messages, limits=limits, now=clock())
     return OrjsonResponse(

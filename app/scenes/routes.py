@@ -35,7 +35,7 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/scenes", tags=["narratives"], rou
 async def list_scenes(
     ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """List the scenes in story order; the open scene is the last."""
+    """List the scenes in story order. The open scene is the last."""
     after_seq = decode_cursor(cursor, int)[0] if cursor else 0
     found = await book.list_scenes(db_session, ref, line=line, after_seq=after_seq, limit=limit + 1)
     items = [scene_out(listed) for listed in found]
@@ -57,7 +57,7 @@ async def delete_break(ref: WritingChat, seq: BreakSeq, db_session: Db, clock: N
 
 @router.post("/detect", status_code=202, response_model=ScheduledOut)
 async def detect_break(ref: WritingChat, db_session: Db, clock: Now) -> Response:
-    """Search the open scene for a break now, in the background, even if detection is off."""
+    """Search the open scene for a break in the background, even if detection is off."""
     return OrjsonResponse(scheduled_out(await book.ask_for_look(db_session, ref, now=clock())), status_code=202)
 
 
@@ -69,7 +69,7 @@ async def get_scene(ref: ReadingChat, scene_id: SceneId, db_session: Db, line: L
 
 @router.patch("/{scene_id}", response_model=SceneOut)
 async def edit_scene(ref: WritingChat, scene_id: SceneId, patch: ScenePatch, db_session: Db, clock: Now) -> Response:
-    """Replace a scene's title or recap with your own text."""
+    """Edit a scene's title or recap."""
     await book.edit_scene(db_session, ref, scene_id, patch.given(), now=clock())
     return OrjsonResponse(await _changed(db_session, ref, scene_id))
 
@@ -78,7 +78,7 @@ async def edit_scene(ref: WritingChat, scene_id: SceneId, patch: ScenePatch, db_
 async def regenerate_scene(
     ref: WritingChat, scene_id: SceneId, db_session: Db, clock: Now, wish: RegenerateScene | None = None
 ) -> Response:
-    """Make a scene's recap again in the background, also if it has failed."""
+    """Make a scene's recap again in the background."""
     wish = wish or RegenerateScene()
     work_id = await book.regenerate_scene(
         db_session,
@@ -102,13 +102,13 @@ recap_router = APIRouter(prefix="/v1/chats/{chat_id}/recap", tags=["narratives"]
 
 @recap_router.get("", response_model=VersionOut)
 async def get_recap(ref: ReadingChat, db_session: Db, line: Line = None) -> Response:
-    """Return the version of the running recap that is in use."""
+    """Return the running recap."""
     return OrjsonResponse(await _recap_out(db_session, ref, line))
 
 
 @recap_router.put("", response_model=VersionOut)
 async def write_recap(ref: WritingChat, body: NarrativeIn, db_session: Db, clock: Now) -> Response:
-    """Replace the running recap with your own text. The next fold builds on it."""
+    """Replace the running recap with your own text. The next fold may change its words."""
     await recap.write_recap(db_session, ref, body.text, now=clock())
     return OrjsonResponse(await _recap_out(db_session, ref))
 
@@ -117,7 +117,7 @@ async def write_recap(ref: WritingChat, body: NarrativeIn, db_session: Db, clock
 async def list_recap_versions(
     ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """List the versions of the running recap, newest first. Each is one fold, or a text that a person wrote."""
+    """List the versions of the running recap, newest first."""
     before = decode_cursor(cursor, int)[0] if cursor else None
     found = await recap.list_versions(db_session, ref, line=line, before=before, limit=limit + 1)
     return OrjsonResponse(versions_page(found, limit))
@@ -133,9 +133,8 @@ async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: 
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Make another version of the running recap current.
 
-    The scenes that this version does not cover are folded into it. The folds begin at once, unless newer, valid
-    versions already contain all of these scenes. In that case you have gone back to an older text, so it stays
-    unchanged for now. The folds then begin at the latest when the next scene is closed and has its recap.
+    The scenes that it does not cover are folded into it, at once. If later versions that are valid contain all of these
+    scenes, this waits at most until the next scene is closed and has its recap.
     """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()

@@ -19,65 +19,59 @@ RecapText = Annotated[Text, Field(min_length=1, max_length=MAX_RECAP_CHARS, patt
 
 
 class SceneOut(BaseModel):
-    """A scene. Most fields of the open scene, which is the last one, are null."""
+    """A scene. Most fields of the open scene are null."""
 
     id: UUID | None = Field(description="Its id; null for the open scene.")
-    number: int = Field(description="Its number in the story, from 1; changes if earlier scenes are split or merged.")
-    title: str | None = Field(description="Its title, at most 50 characters.")
-    first_seq: int = Field(description="The seq at which it begins.")
-    last_seq: int | None = Field(description="The seq at which it ends, inclusive; the break is on this message.")
+    number: int = Field(description="Its number, from 1. It changes if earlier scenes are split or merged.")
+    title: str | None = Field(description="Its title.")
+    first_seq: int = Field(description="The seq of its first message.")
+    last_seq: int | None = Field(description="The seq of its last message, on which the break is.")
     first_message_id: str | None = Field(description="The id of its first message.")
-    last_message_id: str | None = Field(description="The id of its last message; for the open scene, the newest one.")
-    messages: int | None = Field(description="How many messages it has; null if there are more than 1,000.")
+    last_message_id: str | None = Field(description="The id of its last message.")
+    messages: int | None = Field(description="How many messages it has; null if more than 1,000.")
     open: bool = Field(description="Whether it is the open scene.")
-    recap: str | None = Field(
-        description="Its outcomes, threads and state, as far as there are any; null until it is made."
-    )
+    recap: str | None = Field(description="Its outcomes, open threads and state; null until the recap is made.")
     stale: bool = Field(description="Whether its messages have changed since the recap was made.")
     status: Literal["pending", "ready", "empty", "failed"] | None = Field(
-        description="`empty`: there is nothing to summarise. `failed`: all attempts failed; `regenerate` tries again."
+        description="Of the recap. `empty`: there is nothing to summarise. `failed`: `regenerate` tries again."
     )
     closed_by: Literal["person", "model", "time", "cut"] | None = Field(
-        description="What set the break. `time`: a pause, because no model is configured or its answers could not be "
-        "used. `cut`: a forced cut of the history."
+        description="What set the break. `time`: a pause, because no model gave a usable answer. `cut`: a forced cut "
+        "of the history."
     )
     reason: str | None = Field(description="Why it ends there, if a reason was given.")
     in_prompt: bool = Field(
-        description="Whether contexts contain a running recap that includes the scene, unless a small `max_tokens` "
-        "trims it."
+        description="Whether the recap in contexts includes it, unless a small `max_tokens` trims it."
     )
-    origin: Origin | None = Field(description=f"{ORIGIN} While a closed scene has no recap yet, the value is `model`.")
+    origin: Origin | None = Field(description=f"{ORIGIN} `model` until there is a recap.")
     edited: bool = Field(description=EDITED)
     error: str | None = Field(description="Why the last attempt to make the recap failed.")
-    attempts: int = Field(description="The number of attempts to make the recap.")
+    attempts: int = Field(description="The number of attempts.")
     model: str | None = Field(description="The model that wrote the recap.")
-    prompt_version: str | None = Field(description="The version of the prompt that the recap was made with.")
+    prompt_version: str | None = Field(description="The version of the prompt.")
     refusals: list[RefusalOut] = Field(description=REFUSALS)
-    created_at: datetime | None = Field(description="When the scene was closed for the first time.")
+    created_at: datetime | None = Field(description="When it was first closed.")
 
 
 class BreakOut(BaseModel):
     """The scenes on both sides of a break."""
 
-    items: list[SceneOut] = Field(
-        description="The scene that ends with the break, and the next one, closed or open, if there is one."
-    )
+    items: list[SceneOut] = Field(description="The scene that ends with the break, and the next scene if there is one.")
 
 
 class ScenePatch(Patch):
-    """The fields of a scene to change; absent fields stay as they are."""
+    """Changes to a scene; absent fields stay as they are."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"title": "The lighthouse", "recap": "# Outcomes\n- Kai stayed."}]},
     )
 
     title: Title | None = Field(
-        None, description="The new title; models never replace it. Null removes it until the next recap sets one."
+        None, description="The new title; no model replaces it. Null removes it until the next recap sets one."
     )
     recap: RecapText = Field(
         default_factory=absent,
-        description="The new recap. A generated recap replaces it only if `regenerate` is called with "
-        "`replace_edited: true`.",
+        description="The new recap. A generated one replaces it only after `regenerate` with `replace_edited: true`.",
     )
 
 
@@ -90,9 +84,9 @@ class RegenerateScene(RequestModel):
     )
 
     instruction: Annotated[Text, Field(min_length=1, max_length=2_000)] | None = Field(
-        None, description="An instruction for this one recap."
+        None, description="An instruction for this recap only."
     )
-    replace_edited: bool = Field(False, description="Whether a recap that a person wrote may be replaced.")
+    replace_edited: bool = Field(False, description="Whether to replace a person's recap.")
 
 
 class RegeneratingScene(SceneOut):
@@ -106,7 +100,7 @@ class ScheduledOut(BaseModel):
 
     layer: str = Field(description="The layer that does the work.")
     work_id: UUID = Field(description=WORK_ID)
-    run_after: datetime = Field(description="The earliest time at which a worker starts it.")
+    run_after: datetime = Field(description="When a worker may start it.")
 
 
 def scene_out(listed: Listed) -> dict[str, Any]:

@@ -11,11 +11,11 @@ SCENE_EDGES = "scenes"
 
 
 class RecapSettings(PlacementSettings):
-    """The running recap of all scenes, and its position in the prompt."""
+    """The running recap of all scenes, and its segment."""
 
-    exclude_latest: int = Field(0, ge=0, le=100, description="How many of the newest closed scenes it leaves out.")
+    exclude_latest: int = Field(0, ge=0, le=100, description="How many of the newest closed scenes it omits.")
     position: Literal["none", "before_prompt", "in_prompt", "in_chat", -1, 0, 1, 2] = Field(
-        "before_prompt", description="The position of the recap; SillyTavern's numbers are accepted."
+        "before_prompt", description="As `position` of the other segments."
     )
     scan: bool | None = Field(False, description="As `scan` of the other segments.")
 
@@ -27,27 +27,25 @@ class SceneSettings(LayerSettings):
 
     enabled: bool = Field(False, description="Whether the chat is divided into scenes.")
     detect: bool = Field(
-        True, description="Whether the service searches for breaks itself. A search begins when a reply is appended."
+        True,
+        description="Whether the service searches for breaks: after a reply, once 12 messages wait for a search, or "
+        "4 after a long pause.",
     )
     offset: int = Field(
-        2, ge=0, le=50, description="How many of the newest messages a search reads without setting a break on them."
+        2, ge=0, le=50, description="How many of the newest messages a search reads, but sets no break on."
     )
-    min_messages: int = Field(
-        10, ge=1, le=1_000, description="A search closes only scenes with at least this many messages."
-    )
+    min_messages: int = Field(10, ge=1, le=1_000, description="A search closes no scene with fewer messages.")
     max_messages: int = Field(
         100,
         ge=10,
         le=1_000,
-        description="How many messages one search for breaks examines at most. As context it also reads up to 10 "
-        "messages that an earlier search has examined.",
+        description="How many messages a search examines at most, besides up to 10 earlier ones as context.",
     )
     auto_hide: int | None = Field(
         2,
         ge=-1,
         le=1_000,
-        description="How many of the newest scenes stay visible; the open scene counts as one. Messages of older "
-        "scenes are hidden from the prompt once the running recap covers them, as long as `history.keep_messages` "
-        "messages stay visible. -1 hides none.",
+        description="How many of the newest scenes stay visible, including the open one; -1 hides none. Older scenes "
+        "are hidden once the running recap covers them, if `history.keep_messages` messages stay visible.",
     )
     recap: RecapSettings = Field(RecapSettings(), description="The running recap.")

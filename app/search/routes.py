@@ -24,11 +24,11 @@ router = APIRouter(tags=_TAGS, route_class=KeyedRoute)
 async def search_memories(
     ref: ReadingChat, body: ChatSearchIn, pool: Pool, embedders: Embedders, clock: Now
 ) -> OrjsonResponse:
-    """Search everything that a chat knows: messages, memories, memos, the summary, recaps, the diary and facts.
+    """Search everything that a chat knows.
 
-    Only what is valid on the line is found. One word of the query is enough; words
-    with a typo, and other forms of a word if the chat has a `language`, are found too. If the server has an embedding
-    model, texts are also found by their meaning.
+    Only what is valid on the line is found. One word of the query is enough. Words with a typo, and other forms of a
+    word if the chat has a `language`, are found too. If the server has an embedding model, texts are also found by
+    their meaning.
     """
     meaning = await embed_query(embedders(ref.tenant), body.query)
     async with pool.unit_of_work(ref.tenant) as db_session:
@@ -51,7 +51,10 @@ async def search_user_memories(
     embedders: Embedders,
     clock: Now,
 ) -> OrjsonResponse:
-    """Search what is known of a user, and the current lines of the user's chats that have `search.across_chats`."""
+    """Search what is known of a user, and the user's chats.
+
+    Only the current lines of chats that have `search.across_chats` are searched.
+    """
     meaning = await embed_query(embedders(caller.tenant), body.query)
     async with pool.unit_of_work(caller.tenant) as db_session:
         return OrjsonResponse(await search_user(db_session, caller.tenant, user_id, body, meaning, now=clock()))

@@ -21,10 +21,10 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/sessions", tags=["lines"], route_
 async def list_sessions(
     ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """List the sessions in story order; the last one is open.
+    """List the sessions in story order. The last one is open.
 
-    A session is a stretch of the chat between two breaks. Depending on the settings `sessions`, a break is made after a
-    long pause, after a set hour of the day, or after a number of turns. It can always be made by hand.
+    A session ends by hand or, depending on the settings `sessions`, after a long pause, at a set hour of the day, or
+    after a number of turns.
     """
     after_number = decode_cursor(cursor, int)[0] if cursor else 0
     found = await book.list_sessions(db_session, ref, line=line, after_number=after_number, limit=limit + 1)
@@ -36,8 +36,8 @@ async def list_sessions(
 async def end_session(ref: WritingChat, db_session: Db, clock: Now) -> Response:
     """End the open session and begin a new one (201).
 
-    The history is then cut, once memories cover what the cut removes; at least `history.keep_messages` messages stay.
-    If the open session has no messages, it stays open and is returned (200).
+    The history is cut once memories cover what the cut removes; at least `history.keep_messages` messages stay. If the
+    open session has no messages, it stays open and is returned (200).
     """
     is_new, listed = await book.end_session(db_session, ref, now=clock())
     return OrjsonResponse(session_out(listed), status_code=201 if is_new else 200)

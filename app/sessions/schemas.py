@@ -11,22 +11,20 @@ from app.sessions.book import Listed
 
 
 class SessionOut(BaseModel):
-    """A session: a stretch of the chat between two breaks. The last one is open."""
+    """A session. The last one is open."""
 
     id: UUID = Field(description="Its id; copies of the line have the same one.")
     number: int = Field(description="Its number on the line, from 1.")
-    first_seq: int = Field(description="The seq at which it begins; an open session may have no messages yet.")
+    first_seq: int = Field(description="The seq at which it begins; an open session may be empty.")
     last_seq: int | None = Field(description="The seq at which it ended, inclusive; null while it is open.")
     reason: SessionReason = Field(
-        description="Why it began. `first`: it is the first one. The session before it ended because of a pause "
-        "(`idle`), at the reset hour (`daily`), after the maximum of turns (`turns`), or by hand (`manual`)."
+        description="Why it began: as the first one (`first`), after a pause (`idle`), at the reset hour (`daily`), "
+        "after the maximum of turns (`turns`), or by hand (`manual`)."
     )
-    messages: int | None = Field(
-        description="How many messages it has, without deleted ones; null if there are more than 1,000."
-    )
+    messages: int | None = Field(description="How many messages it has, without deleted ones; null if more than 1,000.")
     began_at: datetime = Field(
-        description="When it began: when its first message was appended, or it was begun by hand; for the first one, "
-        "when the chat was created."
+        description="When its first message was appended, or it was begun by hand. For the first session: when the "
+        "chat was created."
     )
     ended_at: datetime | None = Field(description="When the next session began; null while it is open.")
 

@@ -17,21 +17,20 @@ class SessionSettings(LayerSettings):
 
     enabled: bool = Field(
         False,
-        description="Whether sessions end by themselves; by default, if one of the following is set. A person can "
-        "always end one.",
+        description="Whether sessions end by themselves. If it is left out, a limit below switches it on.",
     )
     idle_timeout_s: int | None = Field(
         None,
         ge=1,
         le=31_536_000,
-        description="A new session begins with the first message after a pause of this many seconds; null: never.",
+        description="After a pause of this many seconds, a new session begins with the next message; null: never.",
     )
     daily_reset_hour: int | None = Field(
         None,
         ge=0,
         le=23,
-        description="A new session begins with the first message after this hour of each day, in the chat's time zone; "
-        "0 is midnight, null: never.",
+        description="A new session begins with the first message after this hour, in the chat's time zone; null: "
+        "never.",
     )
     max_turns: int | None = Field(
         None,

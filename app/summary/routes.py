@@ -21,7 +21,7 @@ router = APIRouter(prefix="/v1/chats/{chat_id}/summary", tags=["narratives"], ro
 
 @router.get("", response_model=SummaryOut)
 async def get_summary(ref: ReadingChat, db_session: Db, line: Line = None) -> Response:
-    """Return the rolling summary. It enters the prompt once all messages that it covers have left the history.
+    """Return the summary. It enters the prompt once all messages that it covers have left the history.
 
     A text that a person wrote with `keep: true` enters the prompt at once.
     """
@@ -32,9 +32,8 @@ async def get_summary(ref: ReadingChat, db_session: Db, line: Line = None) -> Re
 async def write_summary(ref: WritingChat, body: SummaryIn, db_session: Db, clock: Now) -> Response:
     """Replace the summary with your own text.
 
-    By default, every later version contains it word for word, followed by a summary of later messages. The summary is
-    extended step by step; each step, a *fold*, works the next old messages into the text. With `keep: false`, the next
-    fold rewrites your text together with the messages, so that its words may change.
+    By default, every later version contains it word for word, followed by a summary of later messages.
+    With `keep: false`, the next fold may change its words.
     """
     await book.write_summary(db_session, ref, body.text, keep=body.keep, now=clock())
     return OrjsonResponse(await _summary_out(db_session, ref))
@@ -55,10 +54,10 @@ async def choose_summary_version(ref: WritingChat, body: ChooseVersion, db_sessi
 async def regenerate_summary(
     ref: WritingChat, db_session: Db, clock: Now, wish: RegenerateNarrative | None = None
 ) -> Response:
-    """Make the newest fold again in the background, even if it has failed. The result replaces the former one.
+    """Make the newest fold of the summary again in the background. The result replaces the former one.
 
-    Without `replace_edited`, a kept text stays, and the request is refused if a person wrote the newest version. With
-    `replace_edited`, the person's text is removed, also a kept one, and the messages it covered are folded again.
+    Without `replace_edited`, `kept_text` stays, and the request is refused if a person wrote the newest version. With
+    it, the person's text is removed, `kept_text` too, and the messages that it covered are folded again.
     """
     wish = wish or RegenerateNarrative()
     work_id = await book.regenerate_summary(
@@ -71,7 +70,7 @@ async def regenerate_summary(
 async def list_summary_versions(
     ref: ReadingChat, db_session: Db, line: Line = None, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """List the versions of the summary, newest first. Each is one fold, or a text that a person wrote."""
+    """List the versions of the summary, newest first."""
     before = decode_cursor(cursor, int)[0] if cursor else None
     found = await book.list_versions(db_session, ref, line=line, before=before, limit=limit + 1)
     return OrjsonResponse(versions_page(found, limit, summary_out))

@@ -14,13 +14,13 @@ MAX_KEPT_CHARS = 8_000
 
 
 class SummaryOut(VersionOut):
-    """A version of the summary; if there is none yet, the texts are empty, flags are false, other fields are null."""
+    """A version of the summary. If there is none: empty texts and lists, false flags, and null in other fields."""
 
     kept_text: str = Field(
-        description="The text that a person wrote with `keep: true`; empty if there is none. Every later version "
-        "contains it unchanged, and the prompt contains it before `text`."
+        description="The text that a person wrote with `keep: true`, or empty. Later versions have it, too. The prompt "
+        "contains it before `text`."
     )
-    text: str = Field(description="The folded text: each later version adds new messages to it. May be empty.")
+    text: str = Field(description="The folded text, to which each fold adds new messages. May be empty.")
 
 
 class RegeneratingSummary(SummaryOut):
@@ -38,13 +38,12 @@ class SummaryIn(RequestModel):
     )
 
     text: NarrativeText = Field(
-        description=f"The summary. It replaces `kept_text` and `text`. At most {MAX_KEPT_CHARS:,} characters if it is "
-        "kept."
+        description=f"The text; it replaces `kept_text` and `text`. At most {MAX_KEPT_CHARS:,} characters with `keep`."
     )
     keep: Annotated[bool, NullAs(True)] = Field(
         True,
-        description="Whether the text is kept word for word in every later version, as `kept_text`; if false, it "
-        "becomes `text`, which later folds shorten and rewrite.",
+        description="Whether the text becomes `kept_text`, which later versions contain word for word, or `text`, "
+        "which later folds rewrite.",
     )
 
     @model_validator(mode="after")

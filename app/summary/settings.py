@@ -20,8 +20,8 @@ class SummarySettings(LayerSettings, PlacementSettings):
         20,
         ge=2,
         le=1_000,
-        description="With `history.edges: folds`: a fold starts when more messages than this are not summarised "
-        "yet. With other edges, a fold starts when a cut waits for it.",
+        description="With `history.edges: folds`, a fold starts when more messages than this are not summarised. With "
+        "other edges, it starts when a cut waits for it.",
     )
     keep_messages: int = Field(
         15,

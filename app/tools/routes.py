@@ -64,9 +64,8 @@ async def list_tools(
         str | None,
         Query(
             pattern=CHAT_ID_PATTERN,
-            description="A chat: only the tools of the layers that its settings switch on are listed, and "
-            "`memory_search` unless `recall.mode` is `off`. By default, all tools. Calls of tools that are not listed "
-            "are accepted, too.",
+            description="List only the tools of the layers that are on in this chat, and `memory_search` unless its "
+            "`recall.mode` is `off`. Calls of other tools are accepted, too.",
         ),
     ] = None,
 ) -> Response:
@@ -83,9 +82,9 @@ async def list_tools(
 async def discard_calls(
     ref: WritingChat, query: Annotated[DiscardQuery, Query()], db_session: Db, clock: Now
 ) -> Response:
-    """Drop the open tool calls of a generation that was discarded, with what they wrote.
+    """Drop the open tool calls of a discarded generation, with what they wrote.
 
-    Diary entries that a person has edited or kept stay. Calls whose reply was appended are not open.
+    A call is open until its reply is appended. Diary entries that a person has edited or kept stay.
     """
     discarded = await bindings.discard(db_session, ref, character=query.character, now=clock())
     return OrjsonResponse({"discarded": discarded})
@@ -99,11 +98,10 @@ async def list_calls(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List the tool calls of a line, oldest first, each with its effect, and its reply if it has one.
+    """List the tool calls of a line, oldest first.
 
-    Calls that only read, that were refused, or whose generation was discarded are listed only on the line on which they
-    were made, and not on its copies. A chat keeps the records of its newest 1,000 calls; an older call is listed only
-    if it wrote something that was not dropped. If a call is sent again, it is listed once.
+    A call that wrote nothing, or that was dropped, is listed only on the line on which it was made, not on copies of
+    it, and only while it is one of the newest 1,000 calls of the chat. A call that was sent again is listed once.
     """
     after = decode_cursor(cursor, UUID)[0] if cursor else None
     found = await calls.list_calls(db_session, ref, line=line, after=after, limit=limit + 1)
@@ -130,22 +128,20 @@ def _document_call(tools: list[Tool]) -> Any:
         was changed in between.
 
         What the tool writes belongs to one reply: an assistant message that is not a thought and calls no tools.
-        Contexts contain it only while that reply is on the line with the same text. The newest message decides which
-        reply this is:
+        Contexts contain it only while that reply is on the line with the same text. Without `message_id`, the reply
+        depends on the newest message:
 
-        - A reply, of any character: it belongs to this reply.
+        - A reply, of any character: what the tool writes belongs to it.
         - Any other message, even one that calls tools: it belongs to the character's next reply.
-        - There are no messages: it belongs to no reply, and contexts contain it at once.
+        - No message: it belongs to no reply, and contexts contain it at once.
 
-        Until the reply is appended, the call is open. An open call is dropped if a message of the user is appended
-        before the reply, if the message to be answered is deleted or hidden by a person, or by `POST …/tools/discard`.
-        A call that names its reply with `message_id` waits for exactly this reply. Such a call may come before the
-        user's message that the reply answers: that message does not drop the call, but the user's next message does.
-        Deleting or hiding the answered message does not drop it either.
+        Until the reply is appended, the call is open. An open call is dropped by the user's next message, by
+        `POST …/tools/discard`, or if the message to be answered is deleted or hidden by a person.
 
         Send the id of the reply as `message_id` if the newest message is a reply of another character, or if you call
-        the tool before you append the message that is answered. If no reply will follow the message that makes the
-        call, send the id of this message.
+        the tool before you append the message to be answered. If no reply will follow the message that makes the call,
+        send the id of this message. A call with `message_id` waits for exactly this reply: it is not dropped when you
+        append the message to be answered, or delete or hide it.
 
         When the end of the chat is cut off, what belongs to the replies that are cut off is deleted.
         """

@@ -18,21 +18,18 @@ class CallQuery(BaseModel):
 
     character: Name | None = Field(
         None,
-        description="The character that calls the tool; required unless the chat has exactly one active character or "
-        "no list of characters. In a chat without such a list, each name that is sent here has a diary of its own, up "
-        "to 32.",
+        description="The character that calls the tool. Required if the chat lists characters, unless exactly one is "
+        "not disabled. If the chat lists none, each name that is sent here has a diary of its own, up to 32.",
     )
     message_id: MessageId | None = Field(
         None,
-        description="The id of the assistant message that the call belongs to; it can be appended later. By default, "
-        "the call belongs to the newest message if that is a reply of any character, else to the next reply of the "
-        "character that calls.",
+        description="The id of the assistant message that the call belongs to; it can be appended later.",
     )
     swipe: Literal["next"] | None = Field(
         None,
-        description="`next` if another text of the message `message_id` is being generated. The call then belongs to "
-        "the next new text of this message, whether it comes by an added swipe, an edit or a re-import. "
-        "Without `message_id`, the message is the newest one, which must then be a reply.",
+        description="`next` if another text of this message is being generated. The call then belongs to the next new "
+        "text that the message gets by an added swipe, an edit or a re-import. Without `message_id`, the message is "
+        "the newest one, which must be a reply.",
     )
 
     @property
@@ -60,33 +57,27 @@ class DiscardedOut(BaseModel):
 class CallOut(BaseModel):
     """A call of a tool."""
 
-    id: UUID = Field(description="Its id. What the call wrote, such as a diary entry, has the same id.")
-    tool: str = Field(description="The tool's name, as the model gave it.")
-    character: str | None = Field(description="The character that called it; null if it has no name or is unknown.")
+    id: UUID = Field(description="Its id, and that of what it wrote, such as a diary entry.")
+    tool: str = Field(description="The tool's name, as it was called.")
+    character: str | None = Field(description="The character that called it; null if it is unknown or has no name.")
     arguments: Any = Field(
-        description="The arguments of the call. Null if they were not stored (too long, not JSON, or sent to an old "
-        "release), and on a line that has only a copy of what the call wrote. A token that is limited to the chat also "
-        "gets null for calls that were made without this limit."
+        description="The arguments. Null if they were not stored (too long, for example), if the call was made on "
+        "another line, or, for a token that is limited to the chat, if the call was made without this limit."
     )
-    outcome: Literal["wrote", "read", "refused"] = Field(
-        description="`wrote` if it wrote something, `read` if it only read, `refused` if it was refused and wrote "
-        "nothing."
-    )
+    outcome: Literal["wrote", "read", "refused"] = Field(description="What it did. A refused call wrote nothing.")
     status: Literal["open", "shown", "hidden", "dropped"] | None = Field(
-        description="For a call that wrote something: `open` until its reply is appended, then `shown` while the reply "
-        "has the text that the call belongs to, and `hidden` while the reply has another text, is deleted, or is "
-        "hidden by a person. `dropped` if the generation was discarded or the reply was cut off. Null for other calls."
+        description="Null unless the call wrote something. `open`: its reply is not appended yet. `shown`: the reply "
+        "has the text that the call belongs to. `hidden`: the reply has another text, is deleted, or is hidden by a "
+        "person. `dropped`: the generation was discarded, or the reply was cut off."
     )
     effect: str = Field(
-        description="What it wrote and whether that is shown, or the answer to the call, in words; long texts are "
-        "shortened."
+        description="What it wrote and whether that is shown, or what it answered; long texts are shortened."
     )
     message_id: str | None = Field(
-        description="The id of the reply. For an open call: the id that the call named, or null. Null for a call that "
-        "is bound to no reply."
+        description="The id of the reply. Null if there is none, or if the call is open and did not name it."
     )
-    at_seq: int = Field(description="The seq of the reply; without one, the newest seq when the tool was called.")
-    created_at: datetime = Field(description="When the tool was called.")
+    at_seq: int = Field(description="The seq of the reply; without one, the newest seq at the time of the call.")
+    created_at: datetime = Field(description="When it was made.")
 
 
 class ToolsOut(BaseModel):
@@ -99,4 +90,4 @@ class ToolResultOut(BaseModel):
     """The result of a tool call."""
 
     ok: bool = Field(description="Always true; errors are problem documents.")
-    result: str = Field(description="The content of the tool result, addressed to the model.")
+    result: str = Field(description="What to send to the model as the result.")

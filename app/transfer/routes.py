@@ -90,14 +90,14 @@ async def export_chat(
 ) -> Response:
     """Export a chat as a file.
 
-    `sillytavern` is a chat as SillyTavern saves it. `jsonl` has one message per line of the file, as an append takes
-    it, after a first line that describes the chat. `transcript` has `ts`, `role`, `content`, `actions` and `meta` of
-    each message, and nothing of the chat itself. If the chat was imported, fields that the service does not know are
-    exported again. None of these three contains deleted messages or former texts.
+    - `sillytavern`: a chat as SillyTavern saves it.
+    - `jsonl`: a description of the chat, then each message as an append takes it.
+    - `transcript`: `ts`, `role`, `content`, `actions` and `meta` of each message, and nothing of the chat itself.
+    - `vault`: a zip that an import restores, with all lines (branches), the memory, deleted messages and former texts.
+      It also has pages in Markdown for people.
 
-    `vault` is a zip. It contains all lines of the chat, its memory, deleted messages and former texts as JSON, which an
-    import restores. It also contains pages in Markdown for people, which show one line (branch) of the chat: the one
-    that `line` names, by default the current one.
+    `line` selects the line that these pages or the other formats show. The other formats have neither memory nor
+    deleted messages or former texts.
     """
     form = FILE_FORMATS[file_format]
     parts = await form.write(pool, ref, line)
@@ -132,11 +132,10 @@ async def import_chat(
 ) -> Response:
     """Make a new chat from a file.
 
-    The chat is made as a whole or not at all. Its messages keep their ids, times and swipes, and whether they are
-    pinned, hidden or excluded; a message without an id gets one that is made from its line number in the file. Fields
-    that the service does not know are stored for an export. A vault restores the whole chat, with its lines (branches)
-    and its memory. It also restores what was learnt in the chat for its user or the tenant; with a
-    token that is limited to a user, nothing is restored for the tenant.
+    The chat is made as a whole or not at all. Its messages keep their ids, times and swipes, and stay pinned, hidden or
+    excluded. A message without an id gets one from its line number in the file. Fields that the service does not know
+    are stored for an export. A vault restores all lines (branches) and the memory of the chat, and what was learnt in
+    it for its user or the tenant.
     """
     ref = ChatRef.of(caller, chat_id)
     slots: ImportSlots = request.app.state.import_slots

@@ -14,10 +14,10 @@ _FIRST = ("chats", "messages", "lines", "context")
 _LAST = ("tools", "keys", "operations")
 
 TAG_DESCRIPTIONS = {
-    "chats": "A chat is a conversation of one user with one or more characters; its settings begin as those of a"
-    " preset. It can be exported, imported, and erased, alone or with all chats of its user.",
-    "messages": "The messages of a chat, each with its seq. They can be appended, edited, hidden, pinned, deleted, and"
-    " given swipes; the memories that are made from them follow.",
+    "chats": "A chat is a conversation of one user with one or more characters. Its settings begin as those of a "
+    "preset.",
+    "messages": "Messages can be edited, hidden, pinned, deleted and given swipes. Generated memories of changed "
+    "messages are made again.",
     "lines": "A chat has one current line, and keeps former ones. A checkpoint is a frozen copy of a line, a fork is a"
     " copy in a new chat, and a session is a stretch of a line that ends, for example, with a long pause.",
     "context": "The input of the next model call, and how it includes each message.",
@@ -25,15 +25,14 @@ TAG_DESCRIPTIONS = {
     " batch, or a text that a person wrote.",
     "narratives": "Longer texts: the summary of a chat, the diaries of its characters, the recaps of its scenes, and"
     " the running recap. The summary and the running recap grow by folds and keep their versions.",
-    "knowledge": "What is known in each scope: facts (values by key), core blocks (short texts that are always in the"
-    " context) and memories (single sentences). A search finds facts and memories, and also messages and other texts.",
+    "knowledge": "What is known in each scope: facts (values by key), core blocks (short texts that are always in the "
+    "context) and memories (single sentences). A search also finds messages and other texts.",
     "tools": "The tools that you offer to the model that plays a character, so that it can search the memory and write"
     " into it. What a call writes belongs to a reply. If the reply is taken back, what the call wrote is taken back,"
     " too.",
     "keys": "A key is for servers, and belongs to one tenant. A token is for browsers: it expires soon, and is limited"
     " to a user, to a chat, or to both.",
-    "operations": "Whether the service can serve requests, which background work is due, running or failed, and how"
-    " much the model is used.",
+    "operations": "The health of the service, its background work, and its usage of the model.",
 }
 """What the operations of each tag are about. `/docs` shows these texts above the operations."""
 
@@ -75,7 +74,7 @@ class Api(FastAPI):
 
     @cached_property
     def rendered_schema(self) -> bytes:
-        """The schema as JSON, rendered once: it needs no key, so a client may ask for it again and again."""
+        """The schema as JSON, rendered only once, because any client can request it, without a key, again and again."""
         return orjson.dumps(self.openapi())
 
     def _position(self, path: tuple[str, dict[str, Any]]) -> int:
