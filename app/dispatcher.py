@@ -54,7 +54,7 @@ A claim that is not released within this time ends when its lease expires.
 """
 
 CLOCK_CHECK_S = 10.0
-"""Seconds between two searches for items that have waited too long because another clock is ahead, or this one was set
+"""Seconds between two searches for items that would wait too long because another clock is ahead, or this one was set
 back."""
 
 PUT_OFF_S = 0.05
@@ -141,7 +141,7 @@ class Dispatcher:
             await self._release_claims()
 
     async def drain(self) -> int:
-        """Run items until none is ripe and none that was put off waits; return how many were started."""
+        """Run items until none is ripe and no postponed item still waits; return how many were started."""
         first = self._started
         async with asyncio.TaskGroup() as tasks:  # if the renewal fails, this fails, too
             renewing = tasks.create_task(self._renew())
@@ -325,7 +325,8 @@ class Dispatcher:
     def _stood_still(self) -> bool:
         """Return whether the leases were not renewed for so long that this process must have stood still.
 
-        The monotonic clock stops with a machine that is suspended; the other one can be set back.
+        Before the first renewal, the result is True. The monotonic clock stops with a machine that is suspended; the
+        other one can be set back.
         """
         late_s = 2 * work_queue.RENEW_S
         if self._renewed_at is None or time.monotonic() > self._renewed_s + late_s:

@@ -163,7 +163,7 @@ class Pipeline:
         return True
 
     async def _on_change(self, db_session: DbSession, event: MessagesChanged) -> None:
-        """Let the layers mark stale rows; then correct the anchor and decide again on a waiting cut."""
+        """Let the layers mark stale rows; then correct the anchor, and decide again what a waiting cut waits for."""
         self._record_all(db_session, event.head, MESSAGES)
         if event.alters_history:
             await self._count_sent(db_session, event.head)
@@ -268,7 +268,7 @@ class Pipeline:
         after_commit(db_session, self._notify)
 
     async def _count_sent(self, db_session: DbSession, head: Head) -> None:
-        """Count the messages that are sent: a message that only makes tool calls is sent once one has a result."""
+        """Count the messages that are sent: one with only tool calls is sent once one of the calls has a result."""
         head.history_messages = await count_sent(db_session, *head.line, head.anchor_seq)
 
     async def _on_cut(self, db_session: DbSession, event: LineEvent, move: Cut | Skip) -> None:
@@ -280,7 +280,7 @@ class Pipeline:
             await layer.on_cut(db_session, moved)
 
     async def _finish_change(self, db_session: DbSession, event: LineEvent) -> None:
-        """Decide again on a waiting cut, refresh the caches and write the head."""
+        """Decide again what a waiting cut waits for, refresh the caches and write the head."""
         await recheck_wait(db_session, event.head, self._layers, now=event.now)
         await self._refresh(db_session, event.head)
         await update_head(db_session, event.head)

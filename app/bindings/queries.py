@@ -128,7 +128,7 @@ class Place(NamedTuple):
 
     Attributes:
         message_id: The id of the reply; for an open call, that of the message that the call named, if any.
-        at_seq: The reply's seq; for an open call, the newest seq when the tool was called.
+        at_seq: The reply's seq; for an open call, as in `Binding`.
         matches: Whether the reply has the bound text now.
 
     """
@@ -169,7 +169,7 @@ async def find_known(
 
     `newest` is the newest message, and `call` is (tool, character, identity). A binding whose reply was deleted, was
     hidden by a person or has another text is not returned: the same call is then a new one. If the call itself names a
-    reply that a person hid (not `in_sight`), the binding of an equal call has never matched, and is returned.
+    reply that a person hid (not `in_sight`), the binding of an equal call is returned, although it does not match.
     """
     found: UUID | None = await db_session.raw.fetchval(
         _KNOWN,

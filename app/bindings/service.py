@@ -78,7 +78,7 @@ class Made(NamedTuple):
         binding_id: Its id, which is also the id of what the layer writes.
         is_retry: Whether an earlier call made it. Then there is nothing to write.
         is_open: Whether its reply is not stored yet.
-        at_seq: The reply's seq; if the binding is open, the seq of the newest message.
+        at_seq: The reply's seq; if the binding is open, as in `Binding`.
         turn_seq: If the binding is open, a seq in the turn of the reply (`rule.find_turn_seq`); otherwise as `at_seq`.
         matches: Whether contexts may contain at once what the layer writes.
         sent_at: The time of the reply. If the reply is not stored yet, the time of the message whose next swipe the

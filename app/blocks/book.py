@@ -126,8 +126,8 @@ async def edit_in_chat(
 ) -> None:
     """Edit the text of a block as a chat sees it, for a person. A text of a wider scope stays as it is there.
 
-    `character` is the character whose block is meant; by default, the only character of the chat. Raises ChatNotFound,
-    Invalid, BlockNotFound, PatternNotFound, BlockTooLong.
+    `character` is the character whose block is meant; by default, the only active character of the chat. Raises
+    ChatNotFound, Invalid, BlockNotFound, PatternNotFound, BlockTooLong.
     """
     check_label(edit.label)
     head = await lock_head(db_session, ref)

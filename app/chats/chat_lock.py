@@ -84,7 +84,7 @@ async def lock_lines(db_session: DbSession, chat_key: UUID) -> list[str | None]:
 
     A transaction that adds a line to a chat holds the lock of the current line. So this function locks the current
     line first, in a separate statement, and the next statement sees all lines. The revisions of the lines do not rise,
-    because the only caller is an erasure, which deletes the rows.
+    because only erasures call this function: they delete the rows, or change nothing.
     """
     locked = await _lock_current(db_session, chat_key)
     if locked is None:

@@ -83,7 +83,7 @@ class Filters:
 def why_ineligible(message: Marked, filters: Filters) -> Ineligible | None:
     """Return why `message` is not summarised, or None if it is. The first match wins.
 
-    A message that only calls a tool is sent but not summarised: its `tokens`, which count no calls, are 0.
+    A message that only calls a tool is not summarised, even if it is sent: its `tokens`, which count no calls, are 0.
     """
     role = message.role
     checks: tuple[tuple[bool, Ineligible], ...] = (

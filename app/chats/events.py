@@ -1,8 +1,8 @@
 """Typed events of a chat, and functions that count appended and changed messages in the line's head. Pure.
 
-An operation on a chat defers an event. `app/pipeline.py` has a handler for each type of deferred event; it runs in the
-same transaction before the commit, so the memories are never committed without the messages or the other way round.
-`SettingsChanged` and `AnchorMoved` are not deferred: the layers' handlers are called with them directly.
+An operation on a chat defers an event. `app/pipeline.py` has a function, the follower, for each type of deferred event.
+It runs in the same transaction before the commit, so the memories are never committed without the messages or the other
+way round. `SettingsChanged` and `AnchorMoved` are not deferred: the layers' handlers are called with them directly.
 """
 
 from bisect import bisect_right
@@ -283,8 +283,8 @@ def count_appended(
 ) -> MessagesAppended:
     """Count `fresh` into `head` (changed in place) and return the event; `moved` is as in `MessagesAppended`.
 
-    A message that only makes tool calls counts as not sent. If the event `answers_calls`, its follower counts the
-    messages that are sent again.
+    A message that only makes tool calls counts as not sent here. If the event `answers_calls`, its follower makes a new
+    count of the messages that are sent (`history_messages`), in which such a message counts if it has a result.
 
     Whether the cache had expired is decided before the pause is stored, because the last prompt was cached for the
     duration that was chosen before the pause.
@@ -322,7 +322,7 @@ def count_changes(head: Head, pairs: Iterable[Pair]) -> None:
     """Count `pairs` into `head` (changed in place), except for turns, which depend on neighbouring messages.
 
     A message that only makes tool calls counts as not sent, as in `count_appended`, so the count never falls below 0.
-    If a message joins or leaves those that are sent, the follower of `MessagesChanged` counts these again.
+    The follower of a `MessagesChanged` that `alters_history` makes a new count of the messages that are sent.
     """
     for before, after in pairs:
         head.message_count += before.deleted - after.deleted

@@ -23,9 +23,9 @@ def _write_has(character: str, name: str) -> str:
 def write_known_names(others: str) -> str:
     """Return a subquery of the names of the character `p.value` of the chat's row `c`, in one column.
 
-    `others` is SQL for the condition that the row `o` of `chats` is a current line of another chat of the user that
-    counts. Of these, only lines with former names are read, because a character without any adds no name. A name that
-    another character of `c` has is left out: in `c` it means that one.
+    `others` is SQL for the condition that the row `o` of `chats` is the current line of one of the user's other chats
+    whose names count. Of these lines, only those that have a character with a former name are read, because a character
+    without one adds no name. A name that another character of `c` has is left out: in `c` it means that one.
     """
     return f"""(
         WITH RECURSIVE known (name) AS (

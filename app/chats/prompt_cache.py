@@ -103,8 +103,8 @@ def note_pause(head: Head, silence_s: float, *, ends: bool) -> None:
 
     The oldest pauses beyond MOST_PAUSES are dropped.
 
-    A pause is the time between two calls of the model, so it contains the time that the reply took. A pause of less
-    than a second is not stored: it is not a person's, but part of an import in several requests.
+    A pause is the time between two calls of the model, so it contains the time that the reply took. A pause that rounds
+    to 0 seconds is not stored: it is not a person's, but part of an import in several requests.
     """
     stored = head.cursors.get(CURSOR, {})
     pause_s = min(stored.get("open_s", 0) + max(0, round(silence_s)), LONGEST_S)

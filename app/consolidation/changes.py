@@ -43,7 +43,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Delete the ranges that end at or after `event.from_seq`; the one that begins before this seq is open again."""
+    """Delete the ranges that end at or after `event.from_seq`; what is left of their messages is open again."""
     head, from_seq = event.head, event.from_seq
     cursor = head.cursors.get(NAME)
     if cursor is None:

@@ -18,7 +18,7 @@ from app.summarising.sentences import count_words
 from app.summarising.transcript import Utterance
 
 EXTRACT_VERSION = "extractive/1"
-"""The version of the rules. Every version begins with `extractive/`, which is how `queries.py` finds what they read."""
+"""The version of the rules. All versions begin with `extractive/`, by which `queries.py` finds what rules have read."""
 
 _PART_MESSAGES = 10
 _MESSAGE_TOKENS = 7
@@ -37,10 +37,9 @@ def learn(
 ) -> list[Learnt]:
     """Return the facts and the memories in `batch`: the facts first, both in the order of the messages.
 
-    Only sentences with an importance above 0.6 become memories, at most three sentences of every ten messages. The
-    sentences of ten messages have at most 70 tokens together. If the last part of the batch has fewer messages, its
-    sentences have at most seven tokens for each message, or 40 if that is more. A fact that is stated twice is returned
-    twice.
+    Only sentences with an importance above 0.6 become memories. The batch is divided into parts of ten messages; the
+    last part can be shorter. At most three sentences of a part are quoted. Their quotations together have at most seven
+    tokens for each message of the part, or 40 if that is more. A fact that is stated twice is returned twice.
 
     Args:
         batch: The eligible messages of a range.
@@ -116,8 +115,8 @@ def _quote(
 def _rate(excerpt: Excerpt, *, in_story: bool) -> float:
     """Return the importance by the rules.
 
-    The block `facts` contains memories from LEAST_IMPORTANCE on. Only certain sentences (`is_certain`) reach it, and
-    only in messages of the user or the assistant that tell no story.
+    The core block `facts` contains memories with an importance of LEAST_IMPORTANCE or more. The rules give this
+    importance only to certain sentences (`is_certain`) in messages of the user or the assistant that tell no story.
     """
     rating = rate_sentence(excerpt.said, excerpt.kind, excerpt.names)
     speaks = excerpt.utterance.role in ("user", "assistant")

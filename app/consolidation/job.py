@@ -43,8 +43,8 @@ class _Range:
         filters: The filters that decide which of its messages are eligible.
         source: Its eligible messages.
         noted: The facts and memories that the chat already has: the facts, then the strongest memories. Empty if no
-            model is configured. If the range is read again for a person, what rules have learnt from it is left out:
-            the model is not to repeat what is noted, and this is deleted once the model has answered.
+            model is configured. If a person asked for the range again, what rules have learnt from it is left out: it
+            is deleted once the model has answered, and the model does not repeat what is noted.
 
     """
 
@@ -55,9 +55,9 @@ class _Range:
 
 
 async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Range | None:
-    """Return the range; None if the line is gone, the layer is off, or the range was read and has not changed since.
+    """Return the range; None if the line or the range is gone, the layer is off, or there is nothing new to read.
 
-    A person can ask for a range again that has not changed.
+    A range that was read is read again only if it has changed since, or if a person asked for it.
     """
     line = claimed.owner.line
     head = await read_head(db_session, *line)

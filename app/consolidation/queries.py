@@ -26,7 +26,7 @@ _TOUCHED = """
         ORDER BY first_seq DESC LIMIT 1) AS r
     WHERE r.last_seq >= changed.seq ORDER BY r.first_seq"""
 
-# A range without any message to read is `extractive`, too, but has the version of the prompt.
+# A range without any eligible message is `extractive`, too, but has the version of the prompt.
 _READ_BY_RULE = """
     SELECT first_seq, last_seq FROM consolidations
     WHERE chat_key = $1 AND line_id = $2 AND last_seq >= $3 AND first_seq <= $4 AND origin = 'extractive'
@@ -79,9 +79,9 @@ async def list_touched(db_session: DbSession, line: Line, seqs: Sequence[int]) -
 
 
 async def list_read_by_rule(db_session: DbSession, line: Line, first_seq: int, last_seq: int) -> list[asyncpg.Record]:
-    """Return (first_seq, last_seq) of the ranges with a message between two seqs that were read without a model.
+    """Return (first_seq, last_seq) of the ranges that rules have read and that have a message between two seqs.
 
-    Ranges that had no message to read, because all were deleted, excluded or thoughts, are left out.
+    Ranges of which no message was eligible (`app/chats/eligibility.py`) are left out: the rules had nothing to read.
     """
     return await db_session.raw.fetch(_READ_BY_RULE, *line, first_seq, last_seq)
 

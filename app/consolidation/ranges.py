@@ -1,8 +1,8 @@
 """The ranges of messages that are consolidated. Pure.
 
 A range ends with the reply that completes `consolidation.every_turns` turns, or after MOST_MESSAGES seqs. It ends
-earlier when the conversation pauses, when a session ends, or when the history will soon be cut without waiting. If an
-append completes several ranges, as an import does, short ranges are joined and read together.
+earlier when the conversation pauses, when a session ends, or when a forced cut of the history is near. If an append
+completes several ranges, as an import does, short ranges are joined and read together.
 """
 
 from collections import Counter
@@ -73,9 +73,11 @@ def join(periods: Iterable[Period]) -> list[Period]:
 
 
 def date_ranges(periods: Sequence[Period], now: datetime, *, after: datetime | None) -> list[Due]:
-    """Return the ranges with their times: all are due now, and a later range has a later time, if need be after `now`.
+    """Return the ranges with ascending dates, of which the first is `now` if possible.
 
-    `after` is the time of the line's last range before these; None if it has none.
+    Each date is at least `_TIME_OF_RANGE` later than the one before it, so that the dates of a range's items
+    (`date_items`) fit between them. So dates can be slightly after `now`. `after` is the date of the line's last range
+    before these; None if it has none.
     """
     first_at = max(now, after + _TIME_OF_RANGE) if after else now
     return [Due(one.first_seq, one.last_seq, first_at + number * _TIME_OF_RANGE) for number, one in enumerate(periods)]

@@ -1,4 +1,4 @@
-"""Reads ranges again from which rules have learnt, because a person asks for the model."""
+"""Schedules, at a person's request, the ranges that rules have read: the model is to read them, if there is one."""
 
 from datetime import datetime
 from typing import NamedTuple

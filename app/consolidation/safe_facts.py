@@ -83,7 +83,7 @@ def find_facts(utterance: Utterance) -> Iterator[tuple[str, str]]:
 
 
 def _find_others(said: str) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a sentence that are not names. Each allergy has a key of its own, so that all of them hold."""
+    """Yield the facts of a sentence that are not names. Each allergy has its own key, so none replaces another."""
     if favourite := _FAVOURITE.match(said):
         value = read_value(favourite["said"])
         if value is not None:

@@ -72,10 +72,10 @@ async def list_noted(
 
 
 def find_age_time(source: Source, now: datetime) -> datetime:
-    """Return the time at which memories count as faded or not while a range is read. It is never after `now`.
+    """Return the time at which the ages of memories are measured while a range is read. It is never after `now`.
 
-    It is when the newest eligible message of the range was sent. In an imported conversation, the memories of earlier
-    ranges have often not faded at this time, so the model is shown them and they are not learnt twice.
+    It is the time of the range's newest eligible message; without one it is `now`. In an imported conversation, the
+    memories of earlier ranges have often not faded at this time, so the model is shown them and does not repeat them.
     """
     return min(source.sent_at[source.utterances[-1].seq], now) if source.utterances else now
 
@@ -127,9 +127,9 @@ async def list_replaceable(db_session: DbSession, head: Head, due: Due) -> set[U
 async def retract(db_session: DbSession, head: Head, due: Due, source: Source) -> None:
     """Take back what rules have learnt from `source`, the messages of `due`, unless a person has decided about it.
 
-    What belongs to a layer that is off stays, because `store` stores nothing in its place. The scopes in which the chat
-    learns are locked, and those in which it has learnt from these messages, which differ if the setting `learn_scope`
-    was changed. `head` is the locked head of the current line.
+    What belongs to a layer that is off stays, because `store` stores nothing in its place. Two kinds of scopes are
+    locked: those in which the chat learns now, and those in which it has learnt from these messages. They can differ if
+    the setting `learn_scope` was changed since. `head` is the locked head of the current line.
     """
     layers = _list_layers(head)
     wide_keys = await list_wide_keys(db_session, head.line, due.first_seq, due.last_seq, layers)

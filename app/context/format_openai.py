@@ -19,7 +19,11 @@ _SPEAKERS = frozenset({"user", "assistant", "system"})
 
 
 def render_message(entry: HistoryMessage, part: Part, render_options: RenderOptions) -> Block:
-    """Return the block of a message that is sent as text; the field `name` has the speaker if the format accepts it."""
+    """Return the block of a message that is sent as text.
+
+    The speaker is in the field `name` if the format accepts the name and the text needs no other addition. Otherwise
+    the field is empty, and the text is that of `word_message`.
+    """
     role = entry.role if entry.role in _SPEAKERS else "user"
     name = given_name(entry)
     refused = name and not _NAME_FIELD.fullmatch(name)

@@ -2,8 +2,9 @@
 
 A context reads the row of a line with one statement. For data that is not on the row, the statement has a subquery for
 each layer that needs it (`Layer.context_query`). A subquery may have a condition (`Layer.queried_if`). If the condition
-is false, the result of the subquery is NULL. The results of some subqueries are remembered in this process until a
-revision rises (`Layer.changes_with`).
+is not true for a line, the subquery would find nothing, so a context of the current line can do without it
+(`queries.find_current`). The results of some subqueries are remembered in this process until a revision rises
+(`Layer.changes_with`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -46,10 +46,10 @@ _BUDGET = f"""
     SELECT coalesce($3::int, (c.settings ->> 'context_tokens')::int, {_defaults.context_tokens})
         / coalesce((c.settings ->> 'token_factor')::float8, {_defaults.token_factor}) + 1 AS budget {COMPUTED_ONCE}"""
 
-# The history of a context that fits is the newest messages, and each costs at least its `tokens`, unless the format
+# The history of a context consists of the newest messages that fit. Each costs at least its `tokens`, unless the format
 # shortens it (then `service.py` reads everything). So a message cannot be in this history if the newer ones alone
-# exceed the budget. Its text, which may be long and stored out of line, is then not read. Blank texts are read, also
-# those of messages that only make tool calls (their `tokens` are 0), because blank messages do not count.
+# exceed the budget. Its text, which may be long and stored out of line, is then not read. Blank texts are always read,
+# also those of messages that only make tool calls (their `tokens` are 0): UNREAD in their place would not look blank.
 _HISTORY = _ENTRIES.format(
     calls="m.tool_calls",
     content="CASE WHEN m.up_to_it - m.tokens <= o.budget OR m.blank OR m.tokens = 0 THEN m.content END",

@@ -43,9 +43,9 @@ def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
 
 
 def _with_shorter(left: Fitted, name: str, versions: Iterable[Segment]) -> Iterator[Fitted]:
-    """Yield contexts with ever shorter versions of the segment. Each has one omission, of all that the version lacks.
+    """Yield contexts with ever shorter versions of the segment. Each adds one omission: all that the version lacks.
 
-    Each is made from `left`, not from the one before it. The caller then leaves out the segment from `left`, too.
+    Each is made from `left`, not from the one before it. So is the next context of the chain, without the segment.
     """
     whole = _sum_segments(left.layout)
     for version in versions:

@@ -1,7 +1,7 @@
 """`memobook eval`: uses the configured model to make the memories of a conversation, on servers of its own.
 
-Everything runs in this process, on embedded servers whose data is removed at the end. So the evaluation sees each
-refused answer, and no chat of the deployment is touched.
+The API and the worker run in this process, so the evaluation sees each refused answer. The embedded PostgreSQL and
+Valkey are started for the evaluation, and their data is removed at its end, so no chat of the deployment is touched.
 """
 
 import argparse

@@ -30,7 +30,7 @@ from app.transfer.transcript import Transcript, TranscriptError
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
 
 QUESTION = "strolling barefoot at the seaside"
-"""The query for recall in the demo's own conversation. No message has a form of one of the three long words."""
+"""The query for recall in the demo's own conversation. No message has any form of `stroll`, `barefoot` or `seaside`."""
 
 _TIMEOUT_S = 30.0
 

@@ -75,7 +75,7 @@ _OLDEST_FAILED = """
     WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND starts_with(key, $4) AND failed_at IS NOT NULL
     ORDER BY at_seq DESC, key OFFSET $5"""
 
-# An item that waits for its retry has an error. Any other item waits this long only if it was scheduled to.
+# An item that waits for its retry has an error. Any other item waits for $6 seconds only if it was scheduled so.
 _WAITING = """
     SELECT key FROM work
     WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY($4) AND error IS NULL
@@ -154,7 +154,7 @@ class Gone(NamedTuple):
 
 
 async def list_touched(db_session: DbSession, line: Line, seqs: Sequence[int]) -> list[asyncpg.Record]:
-    """Return the entries of the service that were written from one of `seqs`, by number."""
+    """Return the entries of the service about any of the messages at `seqs`, in the order of their numbers."""
     return await db_session.raw.fetch(_TOUCHED, *line, list(seqs))
 
 

@@ -157,7 +157,8 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
     Folds that cover any of them are dropped. The open period then begins at the earliest of its own start, the starts
     of the periods whose entries are deleted or cancelled, and the truncation. Every diary is checked, even if none of
-    its entries is deleted: a new copy that ends here never had the later entries, but its current fold may be missing.
+    its entries is deleted: a line that was just copied up to the truncation has none of the later entries, but its
+    current fold can be missing.
     """
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:
@@ -228,14 +229,14 @@ async def _list_places(
 
 
 async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) -> int | None:
-    """Reopen the last unwritten periods that have lost their closing reply; return the first seq of the open period.
+    """Reopen the last periods that lost their closing reply before being written; return the open period's first seq.
 
     A period has lost it if the message was deleted, or is no reply any more because its role or kind has changed. A
     period about which one of several characters has its entry already stays closed, so that periods do not overlap.
 
-    The entries of the reopened periods are cancelled. Returns None if no period is open. A reply is often deleted to be
-    generated again; the new reply then closes the same period. If the period stayed closed, the user's message would be
-    in one period and the new reply in the next.
+    The unwritten entries of these periods are cancelled. Returns None if no period is open. A reply is often deleted to
+    be generated again; the new reply then closes the same period. If the period stayed closed, the user's message would
+    be in one period and the new reply in the next.
     """
     line, period = head.line, head.cursors[NAME].get("period")
     if not period:
@@ -258,7 +259,7 @@ async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) ->
 async def _write_again(db_session: DbSession, event: MessagesChanged) -> None:
     """Reschedule the unwritten entries about changed messages, including those that have failed for good.
 
-    An entry that waits for a reply keeps its time; it will be written from the changed messages.
+    An entry that waits for the reply of an open call keeps its due time: its job reads the messages only then.
     """
     head, changed = event.head, event.changed_seqs
     if not changed:

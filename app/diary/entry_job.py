@@ -33,9 +33,9 @@ REREAD_ENTRIES = 5
 """The number of the character's last entries that the prompt contains."""
 
 MAX_FAILED = 32
-"""The most unwritten entries of a line that stay listed as failed, and a few more if several fail at once.
+"""The maximum number of unwritten entries of a line that stay listed as failed; a few more if several fail at once.
 
-A model that declines a story declines each entry, so without a limit they would become more in every turn."""
+A model that declines a story declines each entry, so without a limit their number would grow with each period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,8 @@ async def _read_stale(_ctx: JobContext, db_session: DbSession, claimed: Claimed)
 async def _draft(ctx: JobContext, claimed: Claimed, period: _Period) -> EntryDraft | None:
     """Return the character's entry, without content if the period has no message of the character any more.
 
-    Returns None if there is no model; contexts then still leave out a stale entry. Raises ModelError, NoUsableAnswer.
+    Returns None if there is no model; contexts then still leave out a stale entry. Raises ModelError, NoUsableAnswer,
+    DoesNotFit.
     """
     if not period.speaks:
         return EntryDraft(None, None, None)

@@ -11,7 +11,7 @@ class EntryNotFound(NotFound):
 
 
 class NothingToFold(Conflict):
-    """The diary has no fold to make again, and is short enough to be shown whole."""
+    """Diaries are off, or the diary has no fold to make again and is short enough to be shown whole."""
 
     code = "nothing_to_fold"
     title = "Nothing to fold yet"

@@ -68,7 +68,10 @@ def _character(claimed: Claimed) -> str:
 
 
 async def _read(_ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Fold | None:
-    """Return the next fold, or None if the line is gone, diaries are off, or the diary is short enough."""
+    """Return the fold to make: the next one, or the newest one again if a person wants that.
+
+    Returns None if the line is gone, diaries are off, or the diary is short enough.
+    """
     line, character = claimed.owner.line, _character(claimed)
     head = await read_head(db_session, *line)
     if head is None or not DiarySettings.of(head.settings).enabled:

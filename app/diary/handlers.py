@@ -252,7 +252,8 @@ async def reconcile_fold_work(
     """Schedule a fold if the diary is too long, or cancel the scheduled one; mark the diary's cached text as outdated.
 
     A fold that is already scheduled waits for `settle_s` again, because the entries that it folds may have changed.
-    With `again` false it keeps its time: a new entry at the end of the diary does not change the entries to fold.
+    With `again` false it keeps its time: a new entry at the end of the diary does not change the entries to fold. A
+    fold that a person requested is not cancelled.
     """
     note_outdated(head, character)
     key = f"{FOLD}{character}"
@@ -313,7 +314,7 @@ def begin_period(head: Head, at_seq: int) -> None:
 
 
 def writing_work(character: str, first_seq: int, last_seq: int, number: int) -> work_queue.NewWork:
-    """Return the work item of an entry that the service writes about the messages of a period, both inclusive."""
+    """Return the work item of an entry that the service writes about a period; both seqs are inclusive."""
     payload = {"first_seq": first_seq, "last_seq": last_seq, "number": number}
     return work_queue.NewWork(key=f"{WRITE}{first_seq}:{character}", at_seq=first_seq, payload=payload)
 

@@ -1,6 +1,6 @@
-"""The text of a diary in the prompt: the last lines of the folded part and of the entries, each under its date. Pure.
+"""The text of a diary in the prompt: the end of the folded part, then the newest entries, each under its date. Pure.
 
-The folded part comes before the entries. Blank lines between entries count as lines.
+Blank lines between entries count as lines.
 """
 
 from collections.abc import Sequence

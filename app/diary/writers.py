@@ -1,4 +1,4 @@
-"""Decides who writes about a period. Pure."""
+"""Decides for which characters the service writes an entry about a period (`changes.py`). Pure."""
 
 from collections.abc import Iterable
 

@@ -72,7 +72,8 @@ class EmbeddingClient:
         """Return the vectors of `texts`, which must not be blank, with as few requests as their limits permit.
 
         If the server refuses a request as too large, its texts are sent in two halves; a single text is shortened to
-        its first half. Raises ModelError, also if the vectors have another length than those before.
+        its first half. Raises ModelError, also if the length of the vectors is not `dimension`, or not that of earlier
+        ones.
         """
         vectors: list[Vector] = []
         counts: list[int | None] = []
@@ -98,7 +99,7 @@ class EmbeddingClient:
         return await self._embed_batch(texts[:middle]) + await self._embed_batch(texts[middle:])
 
     async def _ask(self, texts: Sequence[str]) -> Embeddings | None:
-        """Make one attempt. Returns None if the server refuses the request, and a smaller one is possible."""
+        """Make one attempt. Returns None if the server refuses the request as too large, and it can be made smaller."""
         body: dict[str, object] = {"model": self.name, "input": list(texts)}
         if self._asked_dimension is not None:
             body["dimensions"] = self._asked_dimension

@@ -81,7 +81,7 @@ async def set_in_scope(db_session: DbSession, scope: ScopeKey, key: str, value: 
 
 
 async def delete_in_chat(db_session: DbSession, ref: ChatRef, key: str, *, now: datetime) -> None:
-    """Take a fact away from a chat, even if a wider scope has it. Raises ChatNotFound, FactNotFound."""
+    """Take a fact away from a chat, even if a wider scope has it. Raises ChatNotFound, FactNotFound, TooManyKeys."""
     head = await lock_head(db_session, ref)
     view = await view_chat(db_session, ref)
     await get_held(db_session, view, key)

@@ -72,7 +72,7 @@ async def cut_if_settled(
     if head.cut_waits:
         head.cut_waits = False
         cut = await _cut_full(db_session, head, layers, now) if _is_full(head) else None
-    session_seq = _cursor_of(head).session_seq  # None if the full cut was made, which clears it
+    session_seq = _cursor_of(head).session_seq  # also None if the full cut was made, which clears it
     if session_seq is not None:
         cut = await cut_at_break(db_session, head, session_seq, layers, now=now)
         if cut and _is_full(head):
@@ -87,7 +87,7 @@ async def cut_at_break(
 
     The cut leaves all messages of the new session, which begins at `session_seq`, and at least `keep_messages` messages
     before them. If the layers do not cover the old messages yet, the missing work is scheduled, and the cut is decided
-    on again at each `LayerChanged`.
+    on again at each `LayerChanged`. If a layer cannot make the coverage, no cut waits.
     """
     decision = await _decide_session(db_session, head, session_seq, layers)
     match decision:

@@ -227,9 +227,9 @@ def decide_wait(history: History, covered_seq: int | None) -> Wait:
 def decide_rewind(newest: History) -> Cut | None:
     """Decide where the anchor moves back to so that enough messages are sent. The line's first seq is always an edge.
 
-    `newest` holds the newest messages of the line, from any seq on. Return None if no edge among them leaves enough:
-    the caller then reads further back. If the history would have `max_messages` or more after the move, return a forced
-    cut instead, if one is possible.
+    `newest` holds the newest messages of the line, from any seq on. If no edge after this seq leaves enough, the anchor
+    moves to the line's first seq if `newest` begins there; otherwise return None: the caller then reads further back.
+    If the history would have `max_messages` or more after the move, return a forced cut instead, if one is possible.
     """
     if newest.target is None and newest.from_seq > LINE_FIRST_SEQ:
         return None

@@ -19,7 +19,7 @@ class FirstKeyNotAdmin(Conflict):
 
 
 class LoopbackOnly(Forbidden):
-    """No key exists, so only requests from this machine are served; this request may come from another machine."""
+    """No key exists, and the request may come from another machine, or from a web page of another host."""
 
     code = "loopback_only"
     title = "Only requests from this machine are allowed"

@@ -194,7 +194,7 @@ class DatabaseKeyring:
         return key
 
     async def _require_open(self, request: Request) -> None:
-        """Raise Unauthorized if any key was ever created, or LoopbackOnly if the request may be another machine's."""
+        """Raise Unauthorized if any key was ever created, or LoopbackOnly if `sign_of_a_stranger` returns a reason."""
         if not await self._is_open():
             raise Unauthorized("Send `Authorization: Bearer <key>`.")
         peer = request.client.host if request.client else None

@@ -1,7 +1,8 @@
 """Authentication: the caller of a request and the scopes that a route requires.
 
-Routes depend on `Reader`, `Writer` or `Admin`. The keyring in `app.state.keyring` checks the key or token; `app/keys`
-implements it. Routers whose operations have a body that FastAPI parses use `KeyedRoute`.
+Routes depend on `Reader`, `Writer` or `Admin`, or on `Anyone` if they require no particular scope. The keyring in
+`app.state.keyring` checks the key or token; `app/keys` implements it. Routers whose operations have a body that FastAPI
+parses use `KeyedRoute`.
 """
 
 from collections.abc import Callable, Coroutine

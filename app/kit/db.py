@@ -138,7 +138,7 @@ class LastWrite(Protocol):
     """A write to one row that a unit of work makes just before it commits."""
 
     async def write(self, db_session: "DbSession", /) -> None:
-        """Write the row, unless an earlier statement already did."""
+        """Write the row, unless an earlier statement already did or nothing has changed."""
         ...
 
 

@@ -4,8 +4,9 @@ PostgreSQL has no statistics of a line that was just created. The planner then a
 whole line for each key that is looked up, or choose any of the indexes that begin with the same columns.
 
 So an UPDATE of many rows finds each row in a lateral subquery that returns `ctid AS row_ref`, and joins the table that
-it updates by this `row_ref`. That table cannot itself be in a lateral subquery. If it were joined by its key, the whole
-line could be read for each row. The line is locked, so the `ctid` of a row does not change meanwhile.
+it updates by this `row_ref`. The UPDATE names the table twice, because its target cannot itself be in a lateral
+subquery. If the target were joined by its key, the whole line could be read for each row. The line is locked, so the
+`ctid` of a row does not change meanwhile.
 """
 
 ONE_LOOKUP_EACH = "OFFSET 0"

@@ -66,7 +66,7 @@ _FOUND = """found AS (
         SELECT owner_key, line_id, tenant, user_id FROM run WHERE NOT is_parked AND tenant <> ALL($5::text[])
     )"""
 
-# The items are read in primary key order, so that the index is used and no more items than the limit are read.
+# The items are read in primary key order, so that the index is used and reading stops at the limit.
 _COUNTED = f"""SELECT count(*)::int AS rows, min(run_after) AS since FROM (
             SELECT w.run_after FROM work w
             WHERE w.owner_key = found.owner_key AND w.line_id = found.line_id
@@ -97,7 +97,7 @@ async def list_ripe_owners(
         db_session: A unit of work that runs only short queries, because of `PROBES_ONLY`.
         now: The service's time.
         rows: How many of the oldest items of each tenant are read, and how many items of each owner are counted, at
-            most.
+            most. Only the counted items decide how long an owner has waited.
         from_key: The key at which the run of owners begins; choose it at random.
         without: Tenants whose owners are left out.
 

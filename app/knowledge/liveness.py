@@ -204,9 +204,9 @@ def write_versions(owners: str, kind: str, *, chat: str, line: str, before: str 
     is dated with the time at which it was written, but if a message has said the same since then, with that of the
     message.
 
-    Use it for keys with few former values: it looks up the teachings of each statement, also of former values. Of the
-    teachings of a statement, it looks up their lines from the newest one on until one counts, because a statement that
-    many forks share has many. `chat`, `line` and `before` are those of `write_is_live`.
+    Use it for keys with few former values: it looks up the teachings of each statement, also of former values. It goes
+    through the teachings of a statement from the newest to the oldest and stops at the first whose line counts, because
+    a statement that many forks share has many teachings. `chat`, `line` and `before` are those of `write_is_live`.
     """
     return f"""
     SELECT o.rank, o.current_name, s.* FROM ({owners}) AS o CROSS JOIN LATERAL (

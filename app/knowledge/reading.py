@@ -95,8 +95,8 @@ async def list_newest(
 async def list_log(db_session: DbSession, view: Viewpoint, kind: str, *, with_open: bool = False) -> list[Known]:
     """Return the live operations of each key of a kind in each scope of the view, in no order.
 
-    Those before the newest live `replace` of a scope are left out. `with_open` includes those of tool calls whose
-    replies are still to come on the line that is read.
+    In each scope, the operations of a key before its newest live `replace` are left out. `with_open` includes those of
+    tool calls whose replies are still to come on the line that is read.
     """
     if view.line is None:
         return await queries.list_log(db_session, view.scope, kind)
@@ -121,9 +121,9 @@ async def find_deciding(db_session: DbSession, view: Viewpoint, kind: str, key: 
 
 
 async def is_newest(db_session: DbSession, scope: ScopeKey, kind: str, known: Known) -> bool:
-    """Return whether a scope has no newer statement about the key, not even one whose reply was taken back.
+    """Return whether a scope has no newer statement about the key, not even one that is not live.
 
-    If that reply returned, such a statement would hold again.
+    Such a statement would hold if the reply or the messages that taught it returned.
     """
     newest_id = await queries.find_newest_id(db_session, scope, kind, known.key)
     return newest_id is not None and newest_id == known.statement_id
@@ -134,8 +134,8 @@ async def list_values(
 ) -> list[Value]:
     """Return the values that a key has and had in each scope of the view, newest first.
 
-    Values whose replies were taken back are left out. So are values about characters other than that of the view,
-    except with `of_all`.
+    Values that are not live, because the replies or messages that taught them were taken back, are left out. So are
+    values about characters other than that of the view, except with `of_all`.
     """
     values, next_at = [], dict[tuple[int, str | None], datetime]()
     for one in await list_live(db_session, view, kind, key):
@@ -190,10 +190,11 @@ async def list_ratings_on_line(
 async def list_places(
     db_session: DbSession, view: Viewpoint, statement_ids: Sequence[UUID]
 ) -> dict[UUID, tuple[UUID, UUID, int]]:
-    """Return the newest place where each statement was taught and is live: a chat's key, its line, and a seq.
+    """Return a place where each statement was taught and is live: a chat's key, its line, and a seq.
 
-    If the line that is read taught the statement, the place is on this line, otherwise on the current line of another
-    chat of a wide scope. A statement that only a person set has no place.
+    If the line that is read taught the statement, the place is the last one on this line. Otherwise it is the one with
+    the highest seq on the current lines of the chats that share the scope. A statement that only a person set has no
+    place.
     """
     return await queries.list_places(db_session, view.line, statement_ids) if statement_ids else {}
 

@@ -8,10 +8,10 @@ from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.queries import Line
 
-# What a person has set, edited or decided about stays, although the service has learnt it by rule. So do the former
-# values of what a person set, replaced or forgot: they are the history, and texts that are not learnt again. What was
-# learnt after the person's statement gives way. But a statement of the chat decides about a key of a wider scope at any
-# time, because the chat's own scope is the nearest.
+# Selects what rules have learnt, but not what a person has set, edited, pinned, archived or rated, nor former values of
+# a key that a person set, replaced or forgot later. These are the history of the key, and `remember` does not learn
+# former texts of memories again. What was learnt after the person's statement is selected. But if a person has made
+# a statement in the chat's own scope, which is the nearest, nothing about its key in wider scopes is selected.
 _LEARNT_BY_RULE = f"""
     t.chat_key = $1 AND t.line_id = $2 AND t.first_seq BETWEEN $3 AND $4 AND t.layer = ANY($5)
         AND t.message_id IS NOT NULL

@@ -187,7 +187,7 @@ async def learn_by_messages(
     now: datetime,
     bounded: bool = True,
 ) -> bool:
-    """Insert what was learnt from messages at the time `at`; return False if the line has none of them.
+    """Insert a statement that messages taught, dated `at`; return False if the line has none of these messages.
 
     `now` is the service's time, as in `teach_by_messages`. `head` is that of the chat's current line, locked. With
     `bounded`, raises TooManyKeys if the scope has the maximum number of keys.

@@ -177,7 +177,7 @@ async def ask_model(
 
     Raises NoUsableAnswer if the model has declined twice or three answers were refused, also in earlier attempts of the
     same work item, or of its current part; ModelError if the model gives no answer or the lease of the work item is
-    lost; DoesNotFit if the request does not fit its context.
+    lost; DoesNotFit if the request does not fit the model's context.
 
     """
     settings = inquiry.model.settings

@@ -56,8 +56,8 @@ class ScopeDocument(NamedTuple):
         key: The key of its statement. A chat that has one of the key in a nearer scope does not see the text.
         statement_id: Its statement.
         learnt_us: When the statement was learnt, in microseconds since 1970.
-        hash: A chat does not see the text either if it has forgotten this hash (`Statement.forgotten`). None if a chat
-            cannot forget it.
+        hash: The hash of the text. A chat that has forgotten this hash (`Statement.forgotten`) does not see the text.
+            None for a text that a chat can hide only with a statement of the same key.
 
     """
 

@@ -146,7 +146,7 @@ class Layer:
         on_fork: (db_session, event, now=) → the chat was forked, and the rows of its line are copied: copy or schedule
             what belongs to the chat and to none of its lines. A `LineTruncated` follows if the fork ends at a message.
         on_session: A session ended, by hand or in the append that is being handled: schedule work that is due then.
-            The history is cut afterwards.
+            Whether the history is cut is decided afterwards.
         end_sessions: (db_session, event) → the sessions that end before one of the appended messages, in order. Called
             after the `on_append` of all layers.
         covered_through: (db_session, head, from_seq, until_seq) → the last seq up to which the layer covers everything

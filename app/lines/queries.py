@@ -1,4 +1,4 @@
-"""SQL of lines: lists them, changes which one is current, recounts a copy that was cut off."""
+"""SQL of lines: lists and deletes them, changes which one is current, and counts the messages of a shortened copy."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -148,7 +148,8 @@ async def _begin_line(
 ) -> UUID:
     """Abandon `head`'s line, which is current and locked, and make a copy of one of the chat's lines current.
 
-    Return the new line's id. With `until_seq`, a re-import replaces `head`'s own line.
+    Return the new line's id. `until_seq` is given only if a re-import replaces `head`'s line by a copy of this line.
+    The copy ends at this seq.
     """
     if await line_queries.count_lines(db_session, head.chat_key, checkpoints=False) >= limits.lines:
         raise TooManyLines(f"The chat already has {limits.lines} lines or more, the maximum. Delete one of them first.")
@@ -174,7 +175,7 @@ async def _begin_line(
 async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: datetime) -> None:
     """Make an abandoned line the current one; for the current line, this does nothing.
 
-    Raises ChatNotFound, LineNotFound, or LineIsCheckpoint for a checkpoint's line.
+    Raises ChatNotFound, LineNotFound, ChatBusy, or LineIsCheckpoint for a checkpoint's line.
     """
     head = await lock_head(db_session, ref)
     if line_id == head.line_id:
@@ -187,9 +188,9 @@ async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: dat
 
 
 async def delete_checkpoint(db_session: DbSession, ref: ChatRef, name: str) -> None:
-    """Delete a checkpoint; lines that were restored from it are kept. Raises ChatNotFound, CheckpointNotFound.
+    """Delete a checkpoint; lines that were restored from it are kept. Its rows are physically deleted.
 
-    Its rows are physically deleted.
+    Raises ChatNotFound, CheckpointNotFound, ChatBusy.
     """
     head = await lock_head(db_session, ref)
     record(db_session, head.line, LINE)

@@ -40,7 +40,8 @@ _SETTINGS = {
 }
 
 _QUIET = {"log_error_verbosity": "terse", "log_min_error_statement": "panic"}
-"""Settings of the service's role: otherwise the log quotes the rows and statements of errors, with texts of chats."""
+"""Settings of the service's role and of client programs. Without them, the server's log quotes the rows and statements
+of errors, with texts of chats."""
 
 
 class Postgres:

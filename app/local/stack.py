@@ -148,7 +148,7 @@ class Stack:
         )
 
     async def _answers(self) -> bool:
-        """Return whether the API is ready. Proxy settings of the environment do not apply to loopback."""
+        """Return whether the API is ready. Ignores proxy settings of the environment: the API runs on this machine."""
         async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
             try:
                 return (await client.get(f"{self.url}/readyz")).status_code == httpx.codes.OK

@@ -78,7 +78,10 @@ async def view_chat(
 async def list_memories(
     db_session: DbSession, view: MemoryView, choice: Choice, *, now: datetime, of_all: bool = False
 ) -> list[Memory]:
-    """Return memories, the strongest first: those of the view's character, or of all characters with `of_all`."""
+    """Return the memories of `choice` that the view's character sees, the strongest first.
+
+    With `of_all`, those that any of the chat's characters sees are returned.
+    """
     viewpoint, keeping = view.viewpoint, keeping_of(view.settings, view.find_age_time(now))
     if viewpoint.line is None:
         return await queries.list_of_scope(db_session, viewpoint.scope, keeping, choice)
@@ -99,7 +102,7 @@ async def list_strongest(db_session: DbSession, view: MemoryView, limit: int, *,
 
 
 async def list_all(db_session: DbSession, view: MemoryView, *, now: datetime) -> list[Memory]:
-    """Return all memories, also those of the archive."""
+    """Return all memories that the view's character sees, also those of the archive."""
     return await list_memories(db_session, view, Choice(), now=now)
 
 
@@ -238,7 +241,8 @@ async def list_sources_by_id(
 async def list_sessions(db_session: DbSession, view: MemoryView, memories: Sequence[Memory]) -> dict[UUID, UUID | None]:
     """Return the session of the newest message that taught each memory, by the statement's id.
 
-    A memory that a person wrote has none. A memory of a wider scope can have a session of another chat.
+    A memory that no message taught has none. A memory of a wider scope can have a session of another chat; if several
+    other chats taught it, that of the message with the highest seq.
     """
     places = await reading.list_places(db_session, view.viewpoint, [one.statement_id for one in memories])
     found = await find_ids(db_session, list(places.values()))

@@ -29,9 +29,9 @@ def strength(importance: float, age_days: float, *, half_life_days: float = HALF
 def order_key(importance: float, created_at: datetime, *, half_life_days: float = HALF_LIFE_DAYS) -> float:
     """Return a number that is greater for the stronger of two memories, at any time.
 
-    Negative infinity for an importance of 0. `order_key(forget_below, now)` is the least key of the memories that are
-    at least as strong as `forget_below` at `now`. `created_at` must be aware. Raises ValueError unless `half_life_days`
-    is positive.
+    It is negative infinity for an importance of 0. `order_key(forget_below, now)` is the least key of the memories that
+    are at least as strong as `forget_below` at `now`. `created_at` must be aware. Raises ValueError unless
+    `half_life_days` is positive.
     """
     _check(half_life_days)
     born_days = (created_at - _EPOCH) / _DAY

@@ -71,8 +71,9 @@ class Known(Generic[Id]):
 class Words(NamedTuple):
     """The words of a text in lower case, each once and in their order, and those of them that seem to be names.
 
-    A word seems to be a name if it has a capital although it does not begin a sentence. In a text without small
-    letters, and in scripts that have none, no word does.
+    A word seems to be a name if it begins with a capital although it does not begin a sentence. Single letters, and the
+    months and days in `_DATE`, do not count as names. In a text without small letters, and in scripts that have none,
+    no word seems to be a name.
     """
 
     all: Mapping[str, None]

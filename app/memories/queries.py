@@ -97,7 +97,8 @@ _LIST_OF_CHAT_ITSELF = keep_to_chat(_LIST_OF_CHAT)
 _LIST_OF_SCOPE = _write_list(_VERSIONS_OF_SCOPE, 5, of_character="true")
 _JUDGED_SEEN = _write_judged(_VERSIONS_SEEN, of_character="true", half_life="$7", most="$8", floor="$9")
 
-# As `fold`, as far as SQL can, but without white space; `normalize` turns most characters of it into spaces.
+# The text as `fold` returns it, as far as SQL can do that, but without white space. `normalize` turns most characters
+# that are white space into spaces.
 _FOLDED = """translate(CASE WHEN octet_length({0}) = length({0}) THEN lower({0})
     ELSE replace(replace(lower(normalize({0}, NFKC)), 'ß', 'ss'), 'ς', 'σ') END,
     E' \\t\\n\\x0b\\f\\r\\x1c\\x1d\\x1e\\x1f\\u0085\\u1680\\u2028\\u2029', '')"""
@@ -167,10 +168,10 @@ chat or a person did.
 The column `fading` of the row `q` is one of `app.layers.documents.Fading`. With `archives`, these are the memories that
 are not in the archive. With `ignored`, those below `forget_below` are included, too, but not those that a person put
 into the archive, nor those beyond `max_memories`, because the archive has no limit and a search must not read all of
-it. With `weighs`, the importance of a memory is its present strength. In the last half-life before it falls below
-`forget_below`, and after that, a memory is left out (its order key is then less than the least one plus 1), but never
-in its first half-life. Memories that were pinned or brought back do not fade: they have the default importance at
-least.
+it. With `weighs`, these are the memories that are not in the archive, without those in the last half-life before they
+fall below `forget_below` (their order key is then less than the least one plus 1), unless this is also their first
+half-life. The importance of a memory is then its present strength. Memories that were pinned or brought back do not
+fade: they have the default importance at least.
 """
 
 _JUDGED_OF_SCOPE = _write_judged(
@@ -191,8 +192,8 @@ SCOPE_DOCUMENTS = f"""
         SELECT 'memory:' || j.key, j.content, j.category, j.importance::float8, '{KIND}', j.key, j.statement_id,
             {LEARNT_US.format("j")}, CASE WHEN NOT j.is_set THEN {write_hash("j.content")} END
         FROM judged j WHERE j.archived IS NOT TRUE AND (NOT {_FADES} OR j.place <= kept.most)) AS found"""  # noqa: S608
-"""The memories of one scope above a chat, as `DOCUMENTS` finds them with the fading `ignored`. Of the scope alone, the
-strongest `max_memories` are found, by the settings of the chat in which this is the greatest number."""
+"""The memories of one scope above a chat, as `DOCUMENTS` finds them with the fading `ignored`. `max_memories` limits
+the memories of this scope alone. Its value and the half-life are those of the chat with the greatest `max_memories`."""
 
 _AND_NEARER = f"""
     SELECT o.* FROM ({OWNERS_OF_CHAT}) AS o WHERE o.rank < $3 AND (o.current_name IS NULL OR o.current_name = $7)
@@ -302,8 +303,8 @@ async def list_compared(
 
     These are the memories that are not in the archive, and for each of the sentences `contents` the strongest memory
     with its text that has faded into the archive. Case, white space and compatibility forms do not count, as for
-    `fold`; of a few letters, such as the Turkish ı and İ, only PostgreSQL's own lower case is the same. The archive has
-    no limit, so nothing else of it is returned.
+    `fold`. For a few letters, such as the Turkish ı and İ, PostgreSQL's lower case counts, which can differ from that
+    of `fold`. The archive has no limit, so nothing else of it is returned.
     """
     limits = (keeping.half_life_days, keeping.max_memories, keeping.least_order_key)
     rows = await db_session.raw.fetch(_LIST_COMPARED, *_where(scope), *line, *limits, contents)

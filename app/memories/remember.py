@@ -132,7 +132,7 @@ class _KnownMemories:
         return _Forgotten(None) if any(hash_content(text) in self.hashes for text in texts) else former
 
     def bring_back(self, taught: _Taught) -> None:
-        """Compare the next sentences with a memory that had faded, because a sentence has just been its text again."""
+        """Compare the next sentences with a memory that had faded, because a sentence has just had the same text."""
         for text, one in list(self.faded.items()):
             if one.statement_id == taught.statement_id:
                 self.held[one.memory_id] = self.faded.pop(text)
@@ -162,9 +162,9 @@ async def remember(
 
     Each sentence is compared with the memories of the scope that the line sees as live and not in the archive, the
     sentences before it, the texts that persons replaced or put into the archive, and the memories that were forgotten
-    in the scope or in a nearer one. A memory that has faded into the archive is dated again if a sentence has its text,
-    which brings it back, so that the sentences after it are compared with it, too. Before that, a similar sentence is a
-    new memory. The caller defers `LayerChanged`, which also writes the head.
+    in the scope or in a nearer one. A memory that has faded into the archive is dated again, and so brought back, if a
+    sentence has its text. The sentences after that one are compared with this memory, too. Until then, a sentence that
+    is only similar to it becomes a new memory. The caller defers `LayerChanged`, which also writes the head.
 
     Args:
         db_session: Open unit of work.
@@ -176,8 +176,8 @@ async def remember(
         settings: The chat's settings of memories.
         at: When they were learnt; the field `after` of each is added to it. A sentence does not replace a text that was
             learnt later.
-        aged_at: Memories that have faded into the archive at this time are not compared. It is when the newest of the
-            messages that were read was sent, but never after `now`.
+        aged_at: The time at which the ages of memories are measured: when the newest of the messages that were read was
+            sent, but never after `now`. It decides which memories have faded into the archive.
         now: The service's time. A message with a later time is dated with it.
 
     """

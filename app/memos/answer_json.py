@@ -24,7 +24,8 @@ _HIGHLIGHTS_KEY = re.compile(r"(?:highlights?|memos?|memories|facts|items|result
 def json_as_lines(text: str) -> str:
     """Return the JSON in `text` as labelled lines, or `text` itself if no JSON in it holds highlights.
 
-    If the JSON states that there are no highlights, "NONE" is returned.
+    If the JSON states that there are no highlights, "NONE" is returned. If a label precedes the JSON, `text` is
+    returned.
     """
     start = _JSON_START.search(text)
     if start is None or INNER_LABEL.search(text, 0, start.start()):
@@ -45,7 +46,7 @@ def json_as_lines(text: str) -> str:
 def close_json(text: str) -> str | None:
     """Return the JSON in `text`, which was cut off, up to its last whole value, and closed there.
 
-    Returns None if `text` has no JSON, and "" if the JSON has no whole value.
+    Returns None if `text` has no JSON, or a label before it, and "" if the JSON has no whole value.
     """
     start = _JSON_START.search(text)
     if start is None or INNER_LABEL.search(text, 0, start.start()):

@@ -2,7 +2,7 @@
 
 The prompt asks for one labelled line per highlight. Cheap models answer with lists, headings, JSON, chatter
 and bold marks instead, so parsing simplifies the answer step by step: drop the model's reasoning, convert
-JSON to lines, find the lines that begin a highlight, strip the decoration of each line.
+JSON to lines, strip the decoration of each line, join the lines of each highlight.
 
 A doubtful answer is rejected as unusable: an answer can be requested again, but a wrong memory stays.
 """

@@ -53,7 +53,7 @@ class OpenBatch:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A formed batch: `first_seq…last_seq`, both inclusive, with the size and the filters it was opened with."""
+    """A formed batch: `first_seq…last_seq`, both inclusive, with the size and the filters by which it was filled."""
 
     first_seq: int
     last_seq: int

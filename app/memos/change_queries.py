@@ -94,7 +94,10 @@ async def delete_batches(
 
 
 async def list_written_after(db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int) -> list[asyncpg.Record]:
-    """Return (memo_id, seq) of those memos after the seq `seq` that people wrote or edited, in story order."""
+    """Return (memo_id, its seq) of the memos with a higher seq than `seq` that people wrote or edited, in story order.
+
+    The seq of a memo is the first seq of its batch; if it has none, the seq that it follows.
+    """
     return await db_session.raw.fetch(_WRITTEN_AFTER, chat_key, line_id, seq)
 
 

@@ -32,7 +32,7 @@ Origin = Literal["model", "extractive"]
 class MemoDraft:
     """The result of a summariser; a memo without highlights is empty.
 
-    `refusals` are the refused answers of the model because of which its sentences are quoted.
+    `refusals` are the model's refused answers, if sentences were quoted because of them.
     """
 
     highlights: Sequence[Highlight]
@@ -52,7 +52,7 @@ class MemoRequest:
             summariser does not use it.
         characters: Names of the chat's characters.
         user_name: The user's name, if it is known.
-        language: BCP 47, if the chat has one.
+        language: The chat's language (BCP 47); None if it is unknown.
         instruction: A person's instruction for this one generation.
         context: Information that helps the model to understand the batch.
 

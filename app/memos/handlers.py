@@ -62,7 +62,8 @@ async def on_rename(_db_session: DbSession, event: CharacterRenamed) -> None:
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
     """Return the last seq before the first batch whose memo is due, or the end of the last batch if none is due.
 
-    A memo whose work item has failed for good is not due. Returns None if memos are off.
+    Due memos of batches that end before `from_seq` are ignored. A memo whose work item has failed for good is not due.
+    Returns None if memos are off.
     """
     if not MemoSettings.of(head.settings).enabled:
         return None
@@ -83,7 +84,7 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
 
 
 async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
-    """Return the window, read from the tables: the last memos that begin before the anchor, pinned ones, and gaps."""
+    """Return the window as JSON, read from the tables: the last memos, the pinned ones, and the gaps."""
     settings = MemoSettings.of(head.settings)
     line, anchor_seq = head.line, head.anchor_seq
     memos = await queries.list_window(
@@ -107,7 +108,7 @@ async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
 async def list_coverage(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """Return the batches that cover a range of messages and, if memos are on, the one that is filling."""
+    """Return the batches that overlap a range of messages and, if memos are on, the one that is filling."""
     found = await queries.list_overlapping(db_session, chat_key, line_id, first_seq, last_seq, layer=NAME)
     covers = [
         Coverage(
@@ -130,7 +131,10 @@ async def list_coverage(
 
 
 def _state(memo: Memo, work: work_queue.WorkItem | None) -> Literal["pending", "failed", "empty", "made"]:
-    """Return the state of a memo. A stale one without a work item is not made again: memos were off when it changed."""
+    """Return the state of a memo.
+
+    A stale memo without a work item keeps its former state: memos were off when its messages changed.
+    """
     is_stale = memo.source_hash != memo.current_hash and memo.origin != "person"
     if memo.status == "pending" or (is_stale and work is not None):
         return "failed" if work is not None and work.failed_at is not None else "pending"

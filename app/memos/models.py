@@ -24,7 +24,7 @@ class Memo(MessageRangeColumns, RefusalsColumn, Table):
     `sort_key` orders the book: twice the first seq of a batch; for a person's memo twice the seq it follows, plus one.
     `source_hash` is the hash of the messages that the text was made from, `current_hash` that of the messages as they
     are now; the memo is stale while they differ.
-    `size` and `filters` are those that the batch was opened with. If the end of the chat is cut off inside the batch,
+    `size` and `filters` are those by which the batch was filled. If the end of the chat is cut off inside the batch,
     the row is deleted, and a batch with the same beginning, `size` and `filters` fills again. The row of a memo that a
     person edited is not deleted, but covers no messages afterwards.
     Whether a pending memo has failed is recorded only on its work item, so that the two cannot contradict each other.

@@ -1,7 +1,7 @@
 """Removes time stamps with which a model imitated those of the service. Pure.
 
-With inline timestamps every message in a prompt begins with `[04/01 22:15] Sakura: `. Models imitate this, so their
-replies begin with a stamp of their own. If that stamp were stored, the next prompt would contain two.
+With inline timestamps each message in a prompt begins with a stamp, such as `[04/01 22:15] Sakura: `. Models imitate
+this, so their replies begin with a stamp of their own. If that stamp were stored, the next prompt would contain two.
 """
 
 import re

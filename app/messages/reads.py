@@ -125,7 +125,7 @@ async def count_sent(db_session: DbSession, chat_key: UUID, line_id: UUID, from_
 
 
 async def find_newest_sent_at(db_session: DbSession, chat_key: UUID, line_id: UUID) -> datetime | None:
-    """Return when the newest message that can be sent was sent, or None if a line has none."""
+    """Return the `sent_at` of the newest message that the history can contain, or None if a line has none."""
     found: datetime | None = await db_session.raw.fetchval(_NEWEST_SENT_AT, chat_key, line_id)
     return found
 

@@ -21,7 +21,7 @@ IS_OF_STORY = "role IN ('user', 'assistant', 'narrator')"
 
 
 HAS_TURN_ROLE = "(role = 'user' OR (role = 'assistant' AND kind IS NULL))"
-"""The messages by which turns are counted, even deleted ones: the user's, and the characters' except thoughts."""
+"""The user's messages, and the characters' except thoughts. Turns are counted by those that are not deleted."""
 
 
 SPEAKS = f"{IS_NOT_DELETED} AND {HAS_TURN_ROLE}"
@@ -63,7 +63,7 @@ def write_is_eligible(alias: str, filters: str) -> str:
 
     Args:
         alias: The alias of `messages`.
-        filters: The filters as SQL, as JSON of `Filters.to_json`, such as `b.filters`.
+        filters: An SQL expression, such as `b.filters`, for the filters as JSON (`Filters.to_json`).
 
     """
     return qualify(_ELIGIBLE, alias).format(filters=filters)

@@ -57,7 +57,7 @@ class Chain:
     """A version and the versions it was built on.
 
     Attributes:
-        links: Oldest first; the last is the current version. The base of the oldest may be missing.
+        links: Oldest first; the last is the version itself. The base of the oldest may be missing.
 
     """
 

@@ -297,7 +297,7 @@ async def rename_subject(db_session: DbSession, line: Line, narrative: Narrative
 async def carry_over_edits(
     db_session: DbSession, line: Line, from_line_id: UUID, narrative: Narrative, *, begins_seq: int, now: datetime
 ) -> None:
-    """Copy a person's text from another line of the chat, unless the chain of this line has that version already."""
+    """Copy the latest valid text of a person from another line, unless this line's chain has that version already."""
     written = (await read_written(db_session, (line[0], from_line_id), narrative)).latest_valid(by_person=True)
     if written is None:
         return

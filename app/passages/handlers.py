@@ -90,7 +90,7 @@ async def on_texts_changed(db_session: DbSession, head: Head, *, now: datetime) 
 
 
 async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, *, now: datetime) -> None:
-    """Schedule vectors for the layers' texts of the line that is current now, and its index if it is made again.
+    """Schedule vectors for the layers' texts of the new current line, and its index if that must be made again.
 
     Another line with another language may have written the keys of this line's messages (`forget_other_analyses`).
     """

@@ -64,7 +64,7 @@ def _list_rows(chat_key: UUID, source: _Next) -> list[Row]:
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Next, list[Row]]) -> bool | None:
-    """Return whether the messages still have the texts that were read; None if another line became the current one.
+    """Return whether the progress and the texts are as they were read; None if another line became the current one.
 
     Only the current line writes: its lock keeps other lines of the chat from becoming current meanwhile, so no line
     deletes rows as leftovers while another line adds the same rows.

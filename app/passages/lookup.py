@@ -1,4 +1,4 @@
-"""The SQL that finds the messages of a line which may have a word, or have a similar meaning."""
+"""The SQL that finds the messages of a line that may have a word of a query, and texts with a similar meaning."""
 
 import hashlib
 
@@ -8,13 +8,13 @@ from app.passages.keys import HASH, SHARE, name_analysis
 from app.passages.progress import NAME
 
 MOST_WITH_KEY = 1_000
-"""How many messages with a key are considered, those that were put into the index last, or made again.
+"""How many messages with a key are considered: the last ones in the order of storage (see `_IN_INDEX`).
 
 A key that more messages have says little about what is searched.
 """
 
 MOST_IN_INDEX = 500
-"""How many messages of a line that the index has found are read: those with the most and the rarest keys."""
+"""How many messages of a chat that the index has found are considered: those with the most and the rarest keys."""
 
 MOST_NEAREST = 300
 """How many vectors are considered, the nearest ones."""
@@ -30,7 +30,11 @@ fewer than ENOUGH, it is repeated as a deep one.
 ENOUGH = 100
 
 COMPARED = "0::float8"
-"""The likelihood of an indexed message that is compared with the patterns, too, because it has a name of the query."""
+"""The likelihood of an indexed message that is compared with the patterns, too, because it has a name of the query.
+
+Patterns are substrings of the words of a query (`words.list_patterns`). A search computes the likelihood of the texts
+that the index does not know from the patterns that they contain.
+"""
 
 # The cursor of `progress.py`. A fork's cursor is ignored while it has the key of the chat that it was copied from.
 # `has_names` is true if all messages up to `seq` have their names among the keys.
@@ -81,8 +85,8 @@ _IN_INDEX = f"""
 # Frequent words that are written as names were no keys in former releases, and are none in the index of a chat in
 # another language than English. So the newest indexed messages are compared with them, if the query has any and the
 # index may lack them. Otherwise, _MAY_LACK_NAMES is false, and PostgreSQL skips this part. For a message with such a
-# name, `in_index` may only know the rarity of its other words, so its likelihood is that of the patterns:
-# `_FOUND_BY_INDEX` leaves it out.
+# name, `in_index` may only know the rarity of its other words. So `_FOUND_BY_INDEX` leaves it out, and the search
+# computes its likelihood from the patterns (`COMPARED`).
 _MAY_LACK_NAMES = "(SELECT {names}) IS NOT NULL AND NOT i.has_names"
 
 _HAS_NAME = f"{_MAY_LACK_NAMES} AND seq > c.head_seq - {{most_named}} AND content ~ (SELECT {{names}})"
@@ -115,8 +119,9 @@ def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_I
     It has one row for each chat with such texts, so that a search in many chats does not look through the texts of all
     of them for each chat. Its columns are `chat_key`, the arrays `message_ids`, `digests` and `likelihoods` of the
     texts, and `is_cut`. The likelihood is the sum of the rarities of the keys that a text has. The rarity of a key is
-    ln(1 + messages of the line / texts with the key), times `keys.SHARE`. `is_cut` is true if the chat has as many
-    texts as are considered, or if a key of one of them has more texts than are considered.
+    ln(1 + messages of the line / texts with the key), times `keys.SHARE`. `is_cut` is true if `most_in_index`
+    or more texts of the chat are considered, or if a key of one of them has more texts than are considered. A deep
+    search does not use it.
 
     Args:
         which: A condition on rows `c` of `chats`: the lines that are searched, at most one of each chat.

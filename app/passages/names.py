@@ -12,7 +12,7 @@ from app.passages.frequent import FREQUENT
 
 _END = r"(?!\w|['’](?!s\b))"  # `Will's` is a name, `You're` is none
 
-# A capital inside a sentence: after a word, a comma, a closing bracket, or speech that ends with a comma.
+# A capital inside a sentence: after a word, a comma, a semicolon, a closing bracket, or speech that ends with a comma.
 _INSIDE = rf"(?:(?<=[\w,;)] )|(?<=,[\"”’] ))[A-Z][a-z]+{_END}"
 
 # `Will you come?` and `May I?` begin a question; `Will came` and `May?` begin with a name.
@@ -31,9 +31,10 @@ def find_names(text: str, known: Iterable[str] = ()) -> list[str]:
     """Return each frequent word of a text that is written as a name, in order, as often as it occurs.
 
     These are words with a capital inside a sentence, the speaker at the beginning (`Will: …`), and `Will` and `May` at
-    the beginning of a sentence if no question begins with them. In a text in which all words have capitals, nothing is
-    a name. Of `known` names, such as those of a chat's characters, each that is a frequent word counts wherever it has
-    a capital; the words of longer ones, such as `The Doctor`, do not count for themselves.
+    the beginning of a sentence if no question begins with them. In a text of three or more words that all begin with a
+    capital, only `known` names count. Of these, such as the names of a chat's characters, each that is a frequent word
+    counts wherever it has a capital; the words of longer ones, such as `The Doctor`, do not count for themselves. Words
+    that only `known` makes names follow the others.
     """
     own = {name.lower() for name in known if name.lower() in FREQUENT}
     found = [] if _is_title(text) else [name for name in _NAME.findall(text) if name.lower() in FREQUENT]

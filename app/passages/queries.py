@@ -121,8 +121,8 @@ async def add(connection: Connection, chat_key: UUID, rows: Sequence[tuple[str, 
 async def forget_other_analyses(connection: Connection, line: Line, analysis: str) -> None:
     """Remove from the cursors of the chat's other lines the record of another analysis.
 
-    The rows belong to the chat. So once a line has written keys of its analysis, those of a line that records another
-    one may be missing.
+    The rows belong to the chat, not to a line. So the keys that this line has written may have replaced keys of the
+    analysis that another line's cursor records.
     """
     await connection.execute(_FORGET_OTHER_ANALYSES, *line, analysis)
 
@@ -156,7 +156,7 @@ async def list_without_vectors(
 
 
 async def has_index(connection: Connection, chat_key: UUID) -> bool:
-    """Return whether the current line of a chat has messages in the index of words."""
+    """Return whether the current line of a chat has a cursor of the index of words; a fork can have a copied one."""
     query = f"SELECT cursors ? '{NAME}' FROM chats WHERE chat_key = $1 AND line_status = 'current'"  # noqa: S608
     return bool(await connection.fetchval(query, chat_key))
 

@@ -1,8 +1,8 @@
 """The jobs that give vectors to the texts of the layers, so that they are found by their meaning.
 
-A job compares the texts of the current line with the stored vectors. It deletes the vectors of texts that are gone,
-and makes those that are missing. Before it saves, it compares again under the line's lock, because a text that the
-user's chats share can be forgotten without any change of this chat.
+`EMBED_TEXTS` compares the texts of the current line with the stored vectors. It deletes the vectors of texts that are
+gone, and makes those that are missing. Before it saves, it compares again under the line's lock, because a text that
+the user's chats share can be forgotten without any change of this chat. `COMPARE_ALL` schedules it in several chats.
 """
 
 import random

@@ -82,7 +82,7 @@ async def close_at(
 
 
 async def lift(db_session: DbSession, head: Head, scene: Scene, *, now: datetime, settle_s: float) -> Scene | None:
-    """Remove a break and keep its recap; return the scene that contains its messages now, or None for the open one."""
+    """Remove the break of a scene, but keep its recap; return the closed scene that has its messages now, or None."""
     after = await change_queries.find_holding(db_session, head, scene.last_seq + 1)
     scene.lifted_at = now
     await unschedule(db_session, head, NAME, [str(scene.scene_id)])

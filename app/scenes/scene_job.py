@@ -82,7 +82,7 @@ async def _ask(ctx: JobContext, model: LanguageModel, claimed: Claimed, source: 
             await save_progress(db_session, claimed, made.to_json())
 
     if claimed.progress and claimed.progress["source"] != made_from:
-        # Store how many answers were refused before, because a later attempt has to count all that are refused after.
+        # Store how many answers were refused so far, so that a later attempt counts all that are refused from here on.
         await keep(parts)
     text, model_name, version = await ask_for_scene(
         Inquiry.of(model, ctx.database, claimed),

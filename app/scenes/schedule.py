@@ -86,7 +86,7 @@ FOLD = "recap"
 HIDE = "hide"
 """Hide and un-hide messages by the rules of auto-hide."""
 WAIT = "wait"
-"""Decide on a forced cut that has waited for searches for the longest permitted time."""
+"""Decide again on a forced cut, after it has waited for searches as long as it may."""
 
 DEBOUNCE_S = 1.0
 """How long folds and auto-hide wait for further changes, so that changes in bulk cause one of each."""
@@ -117,7 +117,7 @@ async def schedule_once(
 
 
 async def schedule_hide(db_session: DbSession, head: Head, *, now: datetime) -> None:
-    """Schedule auto-hide for all scenes, once for all changes within a second."""
+    """Schedule auto-hide for all scenes, once for changes that follow each other within a second."""
     await schedule(db_session, head, NAME, [work_queue.NewWork(HIDE, head.anchor_seq)], now=now, settle_s=DEBOUNCE_S)
 
 

@@ -1,7 +1,7 @@
 """The memories that a line knows, remembered in this process with an index of their words.
 
-Texts of other layers would be remembered, too, if they set `Layer.documents_change_with`. Most memories change rarely,
-but a chat can have a thousand. To read and compare them for each context would take most of the time of recall.
+The texts of another layer would be remembered, too, if it set `Layer.documents_change_with`. Most memories change
+rarely, but a chat can have a thousand. To read and compare them for each context would take most of the time of recall.
 """
 
 import heapq
@@ -24,7 +24,7 @@ MAX_LIKELY: Final = 50
 """How many of the texts are ranked because of their words: those with the most and the rarest words of the query."""
 
 MAX_AGE: Final = timedelta(hours=1)
-"""After this time texts are read again, because memories can fade (`memories.forget_below`)."""
+"""After this time texts are read again, because texts may slowly change with time (`Layer.documents_change_with`)."""
 
 
 class KnownTexts(NamedTuple):

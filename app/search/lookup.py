@@ -154,7 +154,10 @@ async def search_user(
 async def _list_wide(
     db_session: DbSession, scope: ScopeKey, asked: SearchIn, found: Collection[str], *, now: datetime
 ) -> list[Row]:
-    """Return the memories and the facts of a user's own scope, as rows; they are about no message."""
+    """Return the memories and the facts of a user's own scope that are not in `found`, as rows about no message.
+
+    A search that is limited to a time or to a character finds none of them.
+    """
     if asked.after or asked.before or asked.character:
         return []
     rows: list[Row] = []

@@ -29,8 +29,8 @@ _FORGOTTEN = f"""
         ORDER BY s.key, s.learnt_at DESC, s.statement_id DESC) AS held
     WHERE {{which}}"""  # noqa: S608
 
-# Whether a nearer scope of the viewer has a statement about the key, or one of the same rank a newer one: a character
-# is known under its former names, too.
+# Whether the viewer does not see the text: a nearer scope has a statement about its key, a scope of the same rank has a
+# newer one (a character has a scope for each of its former names, too), or the chat has forgotten the text.
 _IS_HIDDEN = f"""EXISTS (
             SELECT FROM ({OWNERS_OF_CHAT}) AS o CROSS JOIN LATERAL (
                 SELECT FROM statements s
@@ -56,7 +56,8 @@ _TEACHERS = f"""
                 GROUP BY t.chat_key) AS t
             JOIN ({_VIEWERS}) AS v ON v.chat_key = t.chat_key"""  # noqa: S608
 
-# Of the chats that see a text, the one with the newest message that taught it comes first, and then any other.
+# Each text is returned once, with a chat that sees it: of the chats that taught it, the one in which the last message
+# that taught it has the highest seq; if none of them taught it, any.
 _TEXTS = f"""
     WITH scopes AS MATERIALIZED ({_SCOPES}
     ), forgotten AS MATERIALIZED ({_FORGOTTEN})

@@ -19,7 +19,7 @@ _ALPHABETS = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзийклмнопр�
 
 
 def can_correct(term: str) -> bool:
-    """Return whether a term of a query may be a misspelt word: a word of letters of one of the alphabets."""
+    """Return whether a term of a query may be a misspelt word: only letters, most of them of one of the alphabets."""
     return LEAST_CHARS <= len(term) <= MOST_CHARS and not is_name(term) and _find_alphabet(term) is not None
 
 

@@ -26,7 +26,10 @@ MAX_MESSAGES_LOOKED_UP = 10_000
 """The same for a person's search."""
 
 MAX_NAMED = 1_000
-"""Of a chat's newest messages, at most this many in the index are compared with a name of the query (`names.py`)."""
+"""Of a chat's newest messages, at most this many in the index are compared with a name of the query (`names.py`).
+
+They are compared only if the index may lack names (`passages/lookup.py`).
+"""
 
 MAX_OF_EACH_CHAT = 150
 """A search over a user's chats reads at most this many indexed messages of each chat: those with the rarest words.

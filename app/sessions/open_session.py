@@ -20,7 +20,7 @@ class OpenSession:
         number: Its number, from 1.
         first_seq: The seq at which it begins; the message may not be there yet.
         turns: How many turns it has; None if they have to be counted.
-        lost_messages: Whether some of its messages were deleted; it may then have none left.
+        lost_messages: Whether some of its messages may be gone (deleted, or cut off), so that it may have none left.
 
     """
 

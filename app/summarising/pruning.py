@@ -7,8 +7,9 @@ from heapq import nsmallest
 def thin(lines: Sequence[str]) -> list[str]:
     """Return `lines` without the shortest lines of the older half: an eighth of that half, rounded down, and one more.
 
-    The first line is kept while there are at least three, so that a story keeps its beginning. Longer lines are kept
-    because they say more. Applied repeatedly, this drops the oldest lines gradually; the last of several lines stays.
+    While there are at least three lines, the first one is kept and does not count as part of that half, so that a story
+    keeps its beginning. Longer lines are kept because they say more. Applied repeatedly, this drops the oldest lines
+    gradually; the last of several lines stays.
     """
     gone = find_thinnest(lines)
     return [line for at, line in enumerate(lines) if at not in gone]

@@ -70,7 +70,7 @@ async def get_version(db_session: DbSession, ref: ChatRef, version: int, *, line
 async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, keep: bool, now: datetime) -> None:
     """Replace the summary by a person's text. Raises ChatNotFound.
 
-    With `keep`, later versions contain it unchanged; otherwise the next fold builds on it.
+    With `keep`, later versions contain it unchanged; otherwise later folds may change its words.
     """
     head = await lock_head(db_session, ref)
     begin(head)
@@ -81,7 +81,7 @@ async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, keep:
 
 
 async def choose_version(db_session: DbSession, ref: ChatRef, version: int, *, now: datetime) -> None:
-    """Make a version the current one, and schedule the fold of the messages after it; later versions are kept.
+    """Make a version the current one, and schedule a fold if messages after it are due; later versions are kept.
 
     Cancels a fold that a person asked for. Raises ChatNotFound, VersionNotFound.
     """

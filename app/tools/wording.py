@@ -1,4 +1,4 @@
-"""The texts of tools for a model: their declarations in each format, and the errors of arguments. Pure."""
+"""The texts of tools: their declarations in each format, the errors of arguments, and the effects of calls. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal

@@ -4,7 +4,7 @@ from app.kit.errors import Invalid, TooManyRequests
 
 
 class InvalidFile(Invalid):
-    """The file cannot be read; the detail names the line."""
+    """The file or folder cannot be used; the detail says why, and where the problem is if that is known."""
 
     code = "invalid_file"
     title = "Invalid file"

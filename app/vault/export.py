@@ -1,4 +1,4 @@
-"""Writes a chat with every layer as a zip, in bounded memory and from one snapshot of the database."""
+"""Writes a chat with every layer as a zip, from one snapshot of the database and without loading all of it at once."""
 
 import asyncio
 import tempfile

@@ -18,7 +18,7 @@ Digests = tuple[str, ...]
 """The hash of each part of an item."""
 
 Exported = Mapping[str, Mapping[str, Digests]]
-"""For each part of the pages, the hashes of the items of an export by their marks, in the order of the page."""
+"""The hashes of the items of an export: for each part of the pages (`Item.page_part`), by mark, in the page's order."""
 
 T = TypeVar("T")
 

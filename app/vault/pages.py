@@ -1,4 +1,4 @@
-"""The pages of a vault: a line of a chat in Markdown, read in the snapshot of the export.
+"""The pages of a vault: a line of a chat in Markdown, read in the transaction of the caller.
 
 No page contains the id of the chat, the time of the export, or facts and memories that were learnt in other chats.
 Each item ends with a mark that names it (`wording.py`).
@@ -56,7 +56,8 @@ class Pages:
     Attributes:
         ref: The chat, as the caller sees it.
         chat: The line that the pages show.
-        now: The time that decides which memories have faded into the archive.
+        now: The ages of memories decide which have faded into the archive. They are measured at the time of the newest
+            message, or at `now` if that is earlier or there is no message (`MemoryView.find_age_time`).
         digests: The hashes of the items on the pages written so far, by part of the pages and then by mark. A part is a
             page, or the diary of one character on `diary.md`.
         names: For each mark, the id of the item, the key of a fact, or the label of a core block; for a summary or a
@@ -84,7 +85,7 @@ class Pages:
         return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
     async def list_pages(self) -> AsyncIterator[tuple[str, Parts]]:
-        """Yield the name and the content of each page. Read each content to its end before the next page."""
+        """Yield the name and content of each page. Read the content to its end before the next page, or not at all."""
         self._chapters = await list_stretches(self.db_session, *self._line, CHAPTER_MESSAGES)
         self._user_name = self.chat.user_name or await find_user_name(self.db_session, *self._line) or "User"
         self._memories = await self._list_memories()
@@ -273,8 +274,9 @@ class Pages:
     async def _list_memories(self) -> list[Memory]:
         """Return the memories of the chat and those that it taught its user or tenant, the oldest first.
 
-        The archive contains the memories that a person archived or that have faded. The limit `memories.max_memories`
-        is not applied, because which memories exceed it depends on the memories of other chats.
+        Memories of the scope of the user with one character are left out unless that is the only active character. The
+        archive contains the memories that a person archived or that have faded. The limit `memories.max_memories` is
+        not applied, because which memories exceed it depends on the memories of other chats.
         """
         view = await memories.view_chat(self.db_session, self.ref, line=self.chat.line_id)
         view = view._replace(settings=view.settings.model_copy(update={"max_memories": _UNLIMITED}))

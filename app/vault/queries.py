@@ -117,6 +117,6 @@ async def list_deleted(
 
 
 async def find_end_of_memo(db_session: DbSession, line: tuple[UUID, UUID], memo_id: UUID) -> int | None:
-    """Return the last seq that a memo covers, or, if it covers none, the one that it follows; None if it is unknown."""
+    """Return the last seq that a memo covers or, if it covers none, the seq that it follows; None for an unknown id."""
     seq: int | None = await db_session.raw.fetchval(_END_OF_MEMO, *line, memo_id)
     return seq

@@ -55,10 +55,10 @@ async def restore_vault(
 ) -> UUID:
     """Create the chat `ref` from a vault, with all of its lines, and return the id of its current line.
 
-    The chat's user is that of the vault, or the one that the caller's token is limited to. What the
-    chat taught its user or the tenant is written to their scopes again. But if the caller's token is limited to a user,
-    this is done only for what the chat taught the same user, and everything else belongs to the new chat alone. So
-    nothing is written for another user.
+    The chat's user is that of the vault, or the one that the caller's token is limited to. What the chat taught its
+    user or the tenant is written to their scopes again. If the chat has no user, all of that belongs to the new chat
+    alone. If the caller's token is limited to a user, only what the chat taught the same user is written to that user's
+    scope, and everything else belongs to the new chat alone. So nothing is written for another user.
 
     A vault contains no due work: the layers schedule what is missing or stale on the current line.
 

@@ -74,7 +74,10 @@ def write_end() -> str:
 
 
 def read_rows(lines: Iterator[bytes]) -> Iterator[Row]:
-    """Yield the rows of a file, given its lines. Raises StateError for anything that this module does not write."""
+    """Yield the rows of a file, given its lines. Raises StateError for a line that an export does not write.
+
+    Commas and carriage returns at the ends of lines are not checked.
+    """
     number, table, is_open, seen = 1, "", False, set[str]()
     _check_head(next(lines, b""))
     for number, line in enumerate(lines, start=2):

@@ -1,7 +1,8 @@
 """Which tables a vault contains, and the SQL that reads their rows as JSON and inserts them again.
 
-Every table with a column `chat_key` or `owner_key` is in a vault unless `LEFT_OUT` names it, so a new table of a layer
-is in it without further code. PostgreSQL writes and reads the JSON, so every value returns exactly as it was.
+Every table with a column `chat_key` is in a vault unless `LEFT_OUT` names it, so a new table of a layer is in it
+without further code. Of the tables with an `owner_key` and no `chat_key`, only `statements` is in a vault; `LEFT_OUT`
+must name all others. PostgreSQL writes and reads the JSON, so every value returns exactly as it was.
 
 A row in a vault has no key of a chat, user or tenant, because an import gives the rows those of the new chat. Rows of
 `statements` and `teachings` have the field `scope` instead: `chat`, `user` or `tenant`. A *statement* is one fact,

@@ -4,7 +4,7 @@ from app.kit.errors import AppError, Unavailable
 
 
 class MalformedRequest(AppError):
-    """The bytes are not a request of HTTP/1.1."""
+    """The bytes are not valid HTTP, too many requests wait, or too much of a body comes after its answer."""
 
     status = 400
     code = "bad_request"

@@ -195,7 +195,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._phase = Phase.BODY
 
     def on_body(self, body: bytes) -> None:
-        """Collect a part of the body; once the request is answered, drop it. Raises MalformedRequest."""
+        """Collect a part of the body, or drop it after the answer. Raises MalformedRequest if it drops too much."""
         self._body_bytes += len(body)
         if self.cycle.response_complete:
             self._dropped_bytes += len(body)
@@ -319,7 +319,7 @@ class BoundedProtocol(HttpToolsProtocol):
         phase = Phase.HEAD if self._requests_begun == 0 else self._phase
         if phase is Phase.BETWEEN:
             self._cancel_deadline()
-            if not self._is_served and self.timeout_keep_alive_task is None:  # the rest of an answered request came
+            if not self._is_served and self.timeout_keep_alive_task is None:  # the body ended after the answer
                 self.timeout_keep_alive_task = self.loop.call_later(
                     self.timeout_keep_alive, self.timeout_keep_alive_handler
                 )

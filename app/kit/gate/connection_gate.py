@@ -15,8 +15,8 @@ from app.kit.gate.admission import Admission, Phase, Reason, Refused, Room, Tick
 from app.kit.gate.client_watch import until_client_is_gone
 
 TURN_S: Final = 3.0
-"""How long a request that changes a chat waits, for its turn and then a connection: as long as for a lock in
-PostgreSQL."""
+"""How long a request that changes a chat waits for its turn and for a connection together: as long as PostgreSQL waits
+for a lock (`lock_timeout` in `kit/db.py`)."""
 
 CONNECTION_S: Final = 10.0
 """How long a request that changes no chat waits for a connection."""

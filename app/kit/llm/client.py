@@ -108,7 +108,7 @@ class ModelClient:
     def with_settings(self, settings: RequestSettings) -> "ModelClient":
         """Return a client with this client's settings, overridden by those that are set in `settings`.
 
-        The returned client uses the connections and slots of this one; do not close it.
+        The returned client uses the connections and slots of this one; close only this one.
         """
         client = copy(self)
         client.settings = self.settings.merge(settings)

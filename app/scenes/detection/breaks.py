@@ -99,7 +99,7 @@ def find_candidates(
 
 
 def object_to(break_at: int | None, candidates: Sequence[int]) -> str | None:
-    """Return why an answer is not allowed, as the end of a sentence, or None if it is allowed."""
+    """Return why an answer is not allowed, or None if it is allowed."""
     if break_at is None or break_at in candidates:
         return None
     if break_at > candidates[-1]:

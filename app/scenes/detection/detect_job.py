@@ -133,8 +133,8 @@ async def _find_break(ctx: JobContext, claimed: Claimed, sought: _Sought) -> _Fo
 async def _is_unchanged(db_session: DbSession, made: Made[_Sought, _Looked]) -> bool:
     """Return whether the result of the search still applies.
 
-    The open scene must begin where it did, and its judged messages must be as they were read. If a break was found,
-    only the messages up to it count, and no break may have been removed there meanwhile.
+    The open scene must begin where it did, and the messages that the search judges must be as they were read. If a
+    break was found, only the messages up to it count, and no break may have been removed there meanwhile.
     """
     head, sought, found = made.head, made.source, made.draft.found
     if await queries.find_last_break(db_session, head) + 1 != sought.first_seq:

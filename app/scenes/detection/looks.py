@@ -126,8 +126,9 @@ def is_look_due(
 def judged_after_change(judged_seq: int, changed: Sequence[int]) -> int:
     """Return the last seq that is still judged after the messages `changed` (seqs in order) have changed.
 
-    A scene can end on the message before a changed message, so that message is judged again, too. A single old message
-    is rarely where a scene begins; judging everything after it again would cost more than it finds.
+    A scene can end on the message before a changed message, so that message is judged again, too. A changed message
+    MOST_REJUDGED seqs or more before `judged_seq` has no effect: a scene rarely begins on a single old message, and
+    judging everything after it again would cost more than it finds.
     """
     touched = [seq - 2 for seq in changed if judged_seq - MOST_REJUDGED < seq <= judged_seq + 1]
     return max(min([judged_seq, *touched]), 0)

@@ -34,7 +34,7 @@ _MOST_REMARK_CHARS = 2_000
 _MUCH_MATERIAL_LETTERS = 1_000
 _MATERIAL_PER_LETTER = 100
 _MOST_LEAST_LETTERS = 60
-"""An answer should have a hundredth of the letters of its material, or this number if that is smaller."""
+"""An answer should have a hundredth of the letters of its material; this number is always enough."""
 
 _LEAST_KEPT_SHARE = 0.2
 """The least share of the former text's words that an answer has to keep."""
