@@ -4,13 +4,14 @@ import orjson
 
 from app.blocks.fold import LABELS, Block, fold
 from app.blocks.settings import BlockSettings
-from app.blocks.wording import HEADING, word_block
 from app.chats.budgets import choose_newest_first
 from app.kit.tokens import count_tokens
 from app.knowledge.important import Important
 from app.knowledge.known import Known
 from app.layers.contribution import Contributed, Contribution, Item, Placement, SegmentSpec, TrimGroup, View, place
 from app.layers.text_cache import TextCache
+
+_HEADING = "## Core memory"
 
 SEGMENT = SegmentSpec(
     "blocks",
@@ -54,11 +55,11 @@ def _contribute(queried: str, character: str | None, placement: Placement, limit
         if block.left_out
     ]
     shown = tuple([item for place_, item in enumerate(items) if place_ in kept])
-    return Contributed((Contribution("blocks", shown, HEADING, (*over, *lines), placement),))
+    return Contributed((Contribution("blocks", shown, _HEADING, (*over, *lines), placement),))
 
 
 def _item(block: Block) -> Item:
-    text = word_block(block.label, block.text)
+    text = f"### {block.label}\n\n{block.text}"  # the tool needs the label
     name = f"block {block.label}"
     at = [str(label) for label in LABELS].index(block.label)
     return Item(
