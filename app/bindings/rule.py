@@ -128,10 +128,10 @@ def is_reply(message: Speaker, character: str) -> bool:
 
 
 def find_turn_seq(newest: LogMessage | None, named: LogMessage | None) -> int:
-    """Return a seq in the turn of a reply that is still to come, or the seq at which this turn begins.
+    """Return a seq of the turn to which an awaited reply will belong.
 
-    The message that an open call follows is part of the turn of its reply, unless it is itself a finished reply: then
-    the awaited reply belongs to the next turn.
+    An open call and its reply are in the turn of the message that the call follows. If that message is itself a
+    finished reply, they are in the next turn, which begins at the next seq.
 
     Args:
         newest: The newest message when the tool was called; None if there was none, and the result is then 0.

@@ -40,7 +40,7 @@ async def list_blocks(
     """List the core blocks as they hold for a chat, in the order of the prompt.
 
     A whole text in a near scope replaces those of wider scopes; an edit builds on them. A block into which nothing was
-    written is left out, except `facts` if it begins with memories: those of importance 0.7 or more.
+    written is left out, unless memories are added to it: the block `facts` begins with those of importance 0.7 or more.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)

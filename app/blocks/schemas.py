@@ -82,9 +82,9 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    In the history of the block `facts`, the lines that are made from important memories are items, too: a `replace`
+    The history of the block `facts` also contains one or two items that stand for its important memories: a `replace`
     with the origin `extractive`, and an `append` for memories that were learnt after a tool replaced the whole text.
-    These items show the present memories, and have the date of the newest.
+    They show the present memories, and have the date of the newest.
     """
 
     id: UUID = Field(description="Its id.")
@@ -96,8 +96,8 @@ class FormerBlockOut(BaseModel):
         "scopes contain now. To go back to a text, send it with `PUT`."
     )
     applied: bool = Field(
-        description="False if it changes nothing, because an earlier operation was taken back or a wider text changed: "
-        "the text lacks its pattern, or would be too long."
+        description="False if the operation changes nothing at present, because the text lacks its pattern or would "
+        "become too long. This happens if an earlier operation is taken back or a wider text changes."
     )
     scope: Scope = Field(description="Its scope.")
     character: str | None = Field(description=CHARACTER)

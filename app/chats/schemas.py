@@ -67,7 +67,8 @@ class CharacterRename(RequestModel):
 class ChatPut(RequestModel):
     """A chat to create or to change: a field that is left out keeps its value, null clears it, settings are merged.
 
-    `characters` replaces the whole list. Of a known character, only the id and the former names stay if left out.
+    `characters` replaces the whole list. A character of the list loses the fields that are left out, except its id and
+    its former names.
     """
 
     model_config = ConfigDict(

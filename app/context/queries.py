@@ -48,8 +48,8 @@ _BUDGET = f"""
 
 # The history of a context consists of the newest messages that fit. Each costs at least its `tokens`, unless the format
 # shortens it (then `service.py` reads everything). So a message cannot be in this history if the newer ones alone
-# exceed the budget. Its text, which may be long and stored out of line, is then not read. Blank texts are always read,
-# also those of messages that only make tool calls (their `tokens` are 0): UNREAD in their place would not look blank.
+# exceed the budget. Its text, which may be long and stored out of line, is then replaced by UNREAD. Blank texts are
+# always read, also those of messages that only make tool calls (their `tokens` are 0), because UNREAD is not blank.
 _HISTORY = _ENTRIES.format(
     calls="m.tool_calls",
     content="CASE WHEN m.up_to_it - m.tokens <= o.budget OR m.blank OR m.tokens = 0 THEN m.content END",
@@ -166,8 +166,8 @@ async def find_current(
     PostgreSQL prepares a subquery for each execution even if a condition then skips it, and for a chat that needs none
     of the subqueries this is most of their cost. So the first statement leaves out the subqueries that have a
     condition, and returns the values of the conditions. If one of them is true, the statement with all subqueries
-    follows. If its results are remembered (`layers/recent_chats.py`), the next context of the chat begins with a
-    smaller statement again: its row has the revisions that show whether the results are outdated. If its results are
+    follows. If the results of that one are remembered (`layers/recent_chats.py`), the next context of the chat begins
+    with a smaller statement again, whose row has the revisions that show whether the results are outdated. If they are
     not remembered, or were outdated in the last MOST_CHANGES contexts, the next context begins with the statement with
     all subqueries. So a chat that learns something in every turn needs one statement, too.
     """
@@ -211,8 +211,7 @@ async def _fetch_current(
 def _is_enough(row: Row, remembered: Remembered | None, *, reads_others: bool) -> bool:
     """Return whether a row of a smaller statement, without the results that can be remembered, is enough for a context.
 
-    `reads_others` is whether the row has the results of the other subqueries with a condition, which are not
-    remembered.
+    `reads_others` is whether the row has the results of those subqueries with a condition that are never remembered.
     """
     if row["needs_others"] and not reads_others:
         return False

@@ -165,8 +165,8 @@ async def find_recalled(
 def find_hour(history: Sequence[HistoryMessage], now: datetime, *, has_draft: bool) -> datetime:
     """Return the time that decides how far memories have faded: the hour in which the newest message was sent.
 
-    So a context that is read twice in a turn recalls the same, and the memories that a process remembers are read
-    again at most once an hour, unless something else has changed. The time is never after `now`. With a draft, or if
+    So a context that is read twice in a turn recalls the same, and a process reads the memories that it caches again at
+    most once an hour, unless something else has changed. The time is never after `now`. With a draft, or if
     the history is empty, it is the hour of `now`.
     """
     sent_at = datetime.fromisoformat(history[-1].sent_at) if history and not has_draft else now

@@ -63,8 +63,8 @@ class ContextQuery(BaseModel):
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
         None,
         description="The text that recall searches for; by default the newest message, with earlier ones if it is "
-        "short. If the context exceeds `max_tokens`, the results are left out first; with a `query`, only after "
-        "`time`, the diary and the memos.",
+        "short. If the context exceeds `max_tokens`, the results are left out first. With a `query`, `time`, the "
+        "diary and the memos are left out before the results.",
     )
     recall: Literal["off", "auto"] | None = Field(
         None,
@@ -78,7 +78,7 @@ class ContextQuery(BaseModel):
         None,
         description="The character that speaks next, one of the chat's characters if the chat lists any. The context "
         "contains only its diary, and only its part of the scope `character`. By default the only one that is not "
-        "disabled; if there are several, neither is included.",
+        "disabled. If there are several, the context contains no diary and nothing of this scope.",
     )
     line: UUID | None = Field(None, description="A line other than the current one.")
     draft: Content | None = Field(
@@ -87,9 +87,9 @@ class ContextQuery(BaseModel):
     )
     before: Annotated[Text, Field(min_length=1, max_length=128)] | None = Field(
         None,
-        description="The id of a message of the history: returns the context for generating it again, without it, "
-        "later messages, and what was learnt from them in this chat. What a person wrote into facts, blocks, memories "
-        "or the summary, and what other chats share, is as it is now.",
+        description="The id of a message of the history. The context is then that for generating this message again: "
+        "it contains neither this message nor later ones, nor what was learnt from them in this chat. What a person "
+        "wrote into facts, blocks, memories or the summary, and what other chats share, is as it is now.",
     )
     prefill: bool = Field(
         False,
@@ -180,8 +180,8 @@ class SegmentOut(BaseModel):
     text: str = Field(description="The text that the model reads; for the history, a transcript.")
     tokens: int = Field(description="The o200k tokens of its text in this format.")
     cacheable: bool = Field(
-        description="Whether the segment and everything before it stay the same in the next turn. Of the history, only "
-        "the first message counts."
+        description="Whether the segment and everything before it stay the same in the next turn. For the segment "
+        "`history`, whether its first message does."
     )
     sources: list[str] = Field(description="What it was made from: `memo:…`, `message:…`, `summary:3`.")
     depth: int | None = Field(None, description="Only for a segment among the messages: how many messages follow it.")

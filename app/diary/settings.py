@@ -36,8 +36,8 @@ class DiarySettings(LayerSettings, PlacementSettings):
         50,
         ge=1,
         le=500,
-        description="The maximum number of lines in the segment `diary`: the diary's last lines at the last cut. Later "
-        "entries are in `diary_recent`, which has up to 20 lines of its own.",
+        description="The maximum number of lines in the segment `diary`. Each cut fills it with the newest lines of "
+        "the diary. Entries after the cut are in `diary_recent`, which has up to 20 lines of its own.",
     )
     auto_write_turns: int | None = Field(
         None,

@@ -16,8 +16,8 @@ UserId = Annotated[
     Path(
         min_length=1,
         max_length=200,
-        description="The id of a user, chosen by the caller. It may contain slashes, but in this path no part "
-        "`/characters`, and no `/facts`, `/blocks` or `/memories` at its end.",
+        description="The id of a user, chosen by the caller. It may contain slashes. In this path, it must not "
+        "contain `/characters`, or end with `/facts`, `/blocks` or `/memories`.",
         examples=["mira"],
     ),
 ]

@@ -2,4 +2,4 @@
 
 SCOPE = "The scope in which it holds."
 CHARACTER = "The character, if the scope is `character`."
-SOURCES = "The messages of the chat that it was learnt from: `message:<id>`. The lists of wider scopes have none."
+SOURCES = "The messages of the chat that it was learnt from: `message:<id>`. Empty if no chat is given in the path."

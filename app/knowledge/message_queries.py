@@ -1,4 +1,4 @@
-"""SQL that compares teachings with the messages that taught them. All other SQL of teachings is in `queries.py`."""
+"""SQL that reads teachings (what was learnt from which message) with their messages; `queries.py` has the other SQL."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -105,7 +105,7 @@ async def recheck(
 async def move_by_messages(
     db_session: DbSession, line: Line, from_line_id: UUID, after_seq: int, now: datetime
 ) -> None:
-    """Copy what messages after a seq of another line taught, if this line has these messages.
+    """Copy the teachings of another line after `after_seq` whose messages are on this line, too.
 
     No date is after `now`. Rows from before the column `said_at` stay without a date.
     """

@@ -35,7 +35,7 @@ ORIGIN = (
     "The author: the service (`model`, or `extractive` without a model), a character (`tool`), or a person (`person`)."
 )
 IN_PROMPT = "Whether contexts contain it, unless a small `max_tokens` trims it."
-REFUSALS = "The model's answers that were refused before the text was made without it; else empty."
+REFUSALS = "The refused answers of the model because of which the text was made without the model; else empty."
 EDITED = "Whether a person changed a text of the service or of a tool."
 
 

@@ -81,7 +81,7 @@ async def edit_memory(ref: WritingChat, memory_id: MemoryId, body: MemoryPatch, 
     """Edit, pin or archive a memory. A memory of a wider scope is changed for this chat alone.
 
     A new text holds on all lines, and the former one stays in the memory's history. In a chat with several characters,
-    a memory of the scope `character` cannot be changed (409), because the other characters would then know it.
+    a memory of the scope `character` cannot be changed (409): the change would make it known to all of them.
     """
     await book.change_in_chat(db_session, ref, memory_id, body.given(), now=clock())
     await db_session.run_deferred()
@@ -130,7 +130,8 @@ def _make_router(of: WideScope) -> APIRouter:
     ) -> Response:
         """List the memories of the scope, the strongest first.
 
-        The default settings decide which ones are in the archive. Memories fade until the present.
+        The default settings decide which ones are in the archive. How far memories have faded is
+        calculated for the present time.
         """
         return await _list(db_session, MemoryView.of_scope(scope), clock(), archived, day, limit, cursor)
 

@@ -4,9 +4,9 @@ The groups are left out in story order, so that the oldest memos leave the promp
 window moves, or the prompt would begin differently in every turn. So a group is five memos with consecutive numbers:
 the numbers of batches rise with the story, and a memo keeps its number.
 
-A backfilled memo has a higher number than the memos after it. Backfilled memos form groups of five of their own. They
-are counted backwards from the group that has the next memo which was not backfilled, and are left out just before that
-group.
+A backfilled memo has a higher number than the memos after it, so backfilled memos form groups of their own. The five
+of them that are directly before another memo are a group, the five before these are the next, and so on. These groups
+are left out just before the group of that memo.
 """
 
 from collections import Counter, defaultdict
@@ -19,7 +19,7 @@ from app.layers.contribution import TrimGroup
 MEMOS_IN_GROUP = 5
 
 _MOST_GROUPS = 1_000_000
-"""Greater than the number of groups of backfilled memos before any memo, so that the sort keys of groups differ."""
+"""More groups of backfilled memos than can precede a memo, so that the sort keys of groups differ."""
 
 
 class _Key(NamedTuple):

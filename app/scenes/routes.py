@@ -133,8 +133,8 @@ async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: 
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Make another version of the running recap current.
 
-    The scenes that it does not cover are folded into it, at once. If later versions that are valid contain all of these
-    scenes, this waits at most until the next scene is closed and has its recap.
+    The scenes that it does not cover are folded into it again. This begins at once, unless other valid versions cover
+    all of them: then it begins at the latest when the next scene is closed and has its recap.
     """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()

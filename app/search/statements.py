@@ -62,10 +62,10 @@ _MESSAGES = """
         m.importance::float8, m.role, m.name, m.digest, m.likelihood, {similarity}
     FROM ({messages}) AS m"""
 
-# The patterns of the query are compared with the texts of layers, with messages outside the index, and with those that
-# have a name of the query (COMPARED), but not with other rows that come from the index or from the vectors. A message
-# outside the index that was found by its vector has two rows: the one that does not come from the vectors is compared.
-# Letters outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
+# The patterns of the query are compared with the texts of layers, with messages outside the index, and with messages of
+# the index that have a name of the query (COMPARED). Other rows of the index or of the vectors are not compared. A
+# message outside the index that was found by its vector has two rows: the one that does not come from the vectors is
+# compared. Letters outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
 _LOWERED = """' ' || CASE
         WHEN {text}.role IS NULL OR {text}.likelihood = {compared}
             OR ({text}.likelihood IS NULL AND {text}.similarity IS NULL) THEN CASE
@@ -82,8 +82,8 @@ _TEXTS = f"""
     WHERE c.chat_key = $1 AND c.line_id = $2 AND (q.before_seq IS NULL OR d.last_seq < q.before_seq)
         AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND (d.source <> ALL ($7::text[]) OR {{is_listed}})"""  # noqa: S608
 
-# A text is in the list once, although each of a user's chats sees the user's scope, and each character of a chat sees a
-# memory. Without a character, all characters' texts count. The time of sending is read only if the search is limited by
+# A text is in the list once, although several chats of a user, or several characters of a chat, can see the same text.
+# Without a character, all characters' texts count. The time of sending is read only if the search is limited by
 # it, because it costs a lookup for each text; `list_sources` reads it for the results.
 _EVERYWHERE = """
     SELECT row_number() OVER () AS number, f.*, {lowered} AS lowered FROM (
@@ -125,7 +125,7 @@ _OF_CHAT = "c.chat_key = $1 AND c.line_id = $10"
 
 OF_USER = """c.user_key = $1 AND c.line_status = 'current'
             AND coalesce((c.settings -> 'search' ->> 'across_chats')::boolean, false)"""
-"""The condition on rows `c` of `chats` for those that a search of the user $1 reads."""
+"""The condition that a row `c` of `chats` is read by a search over the chats of the user $1."""
 
 
 class Statements(NamedTuple):
@@ -198,7 +198,7 @@ def _write_recall(documents: str, *, with_vectors: bool) -> str:
 
 
 def _write_known(documents: str, which: str) -> str:
-    """Return the query of the texts of the layers, given the query of those of one line."""
+    """Return the query of the layers' texts in several chats; `documents` is the query of their texts on one line."""
     return _KNOWN.format(
         documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
         viewers=_VIEWERS,

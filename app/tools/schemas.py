@@ -61,8 +61,8 @@ class CallOut(BaseModel):
     tool: str = Field(description="The tool's name, as it was called.")
     character: str | None = Field(description="The character that called it; null if it is unknown or has no name.")
     arguments: Any = Field(
-        description="The arguments. Null if they were not stored (too long, for example), if the call was made on "
-        "another line, or, for a token that is limited to the chat, if the call was made without this limit."
+        description="The arguments. Null if they were not stored (too long, for example), or if the call was made on "
+        "another line. A token that is limited to the chat reads only those of calls with such a token."
     )
     outcome: Literal["wrote", "read", "refused"] = Field(description="What it did. A refused call wrote nothing.")
     status: Literal["open", "shown", "hidden", "dropped"] | None = Field(

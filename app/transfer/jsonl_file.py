@@ -51,7 +51,7 @@ class JsonlLines:
         return FileHeader(chat, others | ({NAME: own} if own else {}))
 
     def read_missing_header(self) -> Source:
-        """Return the source to store for the header if the file has no header."""
+        """Return what to store as the header of a file that has none."""
         return {}
 
     def read(self, line: Line, ids: Ids) -> Entry:
@@ -87,9 +87,9 @@ class JsonlLines:
 
 
 def _part(fields: Json, known: Collection[str]) -> tuple[Json, Source]:
-    """Return the fields of a line that are not `known`, and the sources of other formats that are below `OTHERS` in it.
+    """Return the fields of a line that are not `known`, and those that other formats had, from its field `OTHERS`.
 
-    A source has the fields of an imported line that the service does not know (`records.py`).
+    They are stored, so that an export has them again (`records.py`).
     """
     others = read_others(fields.get(OTHERS), NAME)
     skipped = {*known, *(() if others is None else (OTHERS,))}

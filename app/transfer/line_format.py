@@ -19,7 +19,7 @@ class LineFormat(Protocol):
         ...
 
     def read_missing_header(self) -> Source:
-        """Return the source to store for the header if the file has no header."""
+        """Return what to store as the header of a file that has none."""
         ...
 
     def read(self, line: Line, ids: Ids, /) -> Entry:

@@ -59,7 +59,7 @@ class SillyTavernLines:
         return FileHeader(chat, {**others, NAME: own})
 
     def read_missing_header(self) -> Source:
-        """Return the source to store for the header if the file has no header."""
+        """Return what to store as the header of a file that has none."""
         return {NAME: None}
 
     def read(self, line: Line, ids: Ids) -> Entry:

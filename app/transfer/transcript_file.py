@@ -53,7 +53,7 @@ class TranscriptLines:
         return None
 
     def read_missing_header(self) -> Source:
-        """Return the source to store for the header if the file has no header."""
+        """Return what to store as the header of a file that has none."""
         return {}
 
     def read(self, line: Line, ids: Ids) -> Entry:

@@ -60,7 +60,7 @@ async def _may_find(db_session: DbSession, head: Head, opened: OpenScene, until_
         return False
     if opened.waits_since is not None and now - datetime.fromisoformat(opened.waits_since) >= LONGEST_WAIT:
         return False
-    # A message can be judged only if at least `offset` messages follow it, and without a model at least one.
+    # A message can be judged only if at least `offset` messages follow it, or one if `offset` is 0.
     offset = max(scenes.offset, 1)
     unjudged = await list_eligible(db_session, head, opened.unjudged_from, offset + 1)
     if len(unjudged) <= offset or unjudged[0].seq > until_seq:

@@ -26,8 +26,8 @@ _ALIKE = (
 def find_language_fault(text: str, sources: Sequence[str], asked: str | None, identify: Identify) -> Refusal | None:
     """Return a refusal if the script or language of `text` is neither that of `sources` nor the one asked for.
 
-    `asked` is the first part of a language tag, "" for a language that is known only by its name, None for that of
-    `sources`.
+    `asked` is the first part of a language tag; "" if the language was given by its name; None if the language of
+    `sources` is wanted.
     """
     if fault := find_script_fault(text, sources, asked):
         return fault
