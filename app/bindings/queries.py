@@ -15,12 +15,12 @@ from app.bindings.models import Binding
 from app.bindings.rule import HASH_BYTES, TEXT_HASH, LogMessage, Open, Placement, find_turn_seq
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
-from app.messages.rules import IS_IN_SIGHT, IS_NOT_DELETED, qualify
+from app.messages.rules import IS_NOT_DELETED, IS_NOT_HIDDEN_BY_USER, qualify
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
 
-_MAY_MATCH = qualify(f"{IS_NOT_DELETED} AND {IS_IN_SIGHT}", "m")
+_MAY_MATCH = qualify(f"{IS_NOT_DELETED} AND {IS_NOT_HIDDEN_BY_USER}", "m")
 """Whether the message `m` is neither deleted nor hidden by a person."""
 
 _MATCHES = f"{_MAY_MATCH} AND {TEXT_HASH} = b.text_hash"
@@ -30,7 +30,7 @@ _SPOKEN = f"m.seq, m.message_id, m.role, m.name, m.kind, m.tool_calls IS NOT NUL
 
 _NEWEST = f"""
     SELECT {_SPOKEN} FROM messages m
-    WHERE m.chat_key = $1 AND m.line_id = $2 AND {qualify(f"{IS_NOT_DELETED} AND kind IS NULL AND {IS_IN_SIGHT}", "m")}
+    WHERE m.chat_key = $1 AND m.line_id = $2 AND m.kind IS NULL AND {_MAY_MATCH}
     ORDER BY m.seq DESC LIMIT 1"""  # noqa: S608 - constants only
 
 _AT = f"""
@@ -38,7 +38,7 @@ _AT = f"""
     WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq = ANY($3) ORDER BY m.seq"""  # noqa: S608
 
 _NAMED = f"""
-    SELECT {_SPOKEN}, m.deleted_at IS NOT NULL, {qualify(IS_IN_SIGHT, "m")} FROM messages m
+    SELECT {_SPOKEN}, m.deleted_at IS NOT NULL, {qualify(IS_NOT_HIDDEN_BY_USER, "m")} FROM messages m
     WHERE m.chat_key = $1 AND m.line_id = $2 AND m.message_id = $3"""  # noqa: S608
 
 _KNOWN = """

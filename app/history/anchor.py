@@ -35,7 +35,7 @@ from app.history.cut import (
 )
 from app.kit.db import DbSession
 from app.messages.calls import drop_unsent
-from app.messages.reads import find_in_sight, list_history_shape, list_newest_shape
+from app.messages.reads import list_history_shape, list_newest_shape, skip_hidden_by_scenes
 
 CURSOR = "cut"
 """The key of the CutCursor in the head's cursors."""
@@ -209,11 +209,11 @@ async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[Cover
 
 async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], from_seq: int) -> int:
     """Return the newest edge before which scenes hide all messages from `from_seq` on; `from_seq` if there is none."""
-    in_sight_seq = await find_in_sight(db_session, head, from_seq)
-    if in_sight_seq is None:
+    next_seq = await skip_hidden_by_scenes(db_session, head, from_seq)
+    if next_seq is None:
         return from_seq
-    edges = await _list_edges(db_session, head, [Sent(in_sight_seq)], layers, from_seq)
-    return max((edge for edge in edges if from_seq < edge <= in_sight_seq), default=from_seq)
+    edges = await _list_edges(db_session, head, [Sent(next_seq)], layers, from_seq)
+    return max((edge for edge in edges if from_seq < edge <= next_seq), default=from_seq)
 
 
 async def _await(

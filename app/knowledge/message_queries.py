@@ -10,12 +10,12 @@ from app.bindings.rule import TEXT_HASH
 from app.kit.db import DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.scopes import ScopeKey
-from app.messages.rules import IS_IN_SIGHT, IS_NOT_DELETED, qualify
+from app.messages.rules import IS_NOT_DELETED, IS_NOT_HIDDEN_BY_USER, qualify
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
 
-_MATCHES = f"""{qualify(f"{IS_NOT_DELETED} AND NOT excluded AND {IS_IN_SIGHT}", "m")}
+_MATCHES = f"""{qualify(f"{IS_NOT_DELETED} AND NOT excluded AND {IS_NOT_HIDDEN_BY_USER}", "m")}
     AND {TEXT_HASH} = t.text_hash"""
 """Whether the message `m` has the text of the teaching `t`, and is neither deleted, excluded nor hidden by a person."""
 

@@ -56,14 +56,14 @@ _HISTORY_SHAPE = _SHAPE + " AND seq >= $3 ORDER BY seq"
 _SENT_AFTER = _SHAPE + " AND seq > $3 ORDER BY seq LIMIT $4"
 
 
-_IN_SIGHT = """
-    WITH in_sight AS (
+_NOT_HIDDEN_BY_SCENES = """
+    WITH next AS (
         SELECT coalesce(min(seq), $4::int) AS seq FROM messages
         WHERE chat_key = $1 AND line_id = $2 AND seq >= $3 AND deleted_at IS NULL
             AND hidden_by IS DISTINCT FROM 'scenes')
-    SELECT i.seq FROM in_sight i WHERE EXISTS (
+    SELECT next.seq FROM next WHERE EXISTS (
         SELECT FROM messages m
-        WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq >= $3 AND m.seq < i.seq AND m.deleted_at IS NULL)"""
+        WHERE m.chat_key = $1 AND m.line_id = $2 AND m.seq >= $3 AND m.seq < next.seq AND m.deleted_at IS NULL)"""
 
 
 _SUMMARISABLE_AFTER = f"{_SHAPE_OF_ALL} AND {IS_SENT_OR_SCENE_HIDDEN} AND seq > $3 ORDER BY seq LIMIT $4"
@@ -137,13 +137,13 @@ async def list_sent_after(
     return [_sent(row) for row in await db_session.raw.fetch(_SENT_AFTER, chat_key, line_id, after_seq, limit)]
 
 
-async def find_in_sight(db_session: DbSession, head: Head, from_seq: int) -> int | None:
+async def skip_hidden_by_scenes(db_session: DbSession, head: Head, from_seq: int) -> int | None:
     """Return the seq of the first message from `from_seq` on that scenes do not hide.
 
     Return None if there is no message to skip: if scenes do not hide the first message from `from_seq` on, or if there
     is none. Return the seq after the newest message if scenes hide all of them. Deleted messages do not count.
     """
-    found: int | None = await db_session.raw.fetchval(_IN_SIGHT, *head.line, from_seq, head.head_seq + 1)
+    found: int | None = await db_session.raw.fetchval(_NOT_HIDDEN_BY_SCENES, *head.line, from_seq, head.head_seq + 1)
     return found
 
 

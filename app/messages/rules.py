@@ -8,7 +8,7 @@ import re
 IS_NOT_DELETED = "deleted_at IS NULL"
 
 
-IS_IN_SIGHT = "hidden_by IS DISTINCT FROM 'user'"
+IS_NOT_HIDDEN_BY_USER = "hidden_by IS DISTINCT FROM 'user'"
 """The messages that a person did not hide."""
 
 
@@ -35,12 +35,12 @@ A message that only makes tool calls is sent only with a result of one of them (
 """
 
 
-IS_SENT_OR_SCENE_HIDDEN = f"{IS_NOT_DELETED} AND {IS_IN_SIGHT} AND NOT blank AND kind IS NULL"
+IS_SENT_OR_SCENE_HIDDEN = f"{IS_NOT_DELETED} AND {IS_NOT_HIDDEN_BY_USER} AND NOT blank AND kind IS NULL"
 """Messages that are sent, or would be if scenes did not hide them."""
 
 
 _ELIGIBLE = f"""
-    {IS_NOT_DELETED} AND NOT excluded AND kind IS NULL AND {IS_IN_SIGHT} AND NOT blank
+    {IS_NOT_DELETED} AND NOT excluded AND kind IS NULL AND {IS_NOT_HIDDEN_BY_USER} AND NOT blank
     AND tokens >= greatest(({{filters}} ->> 'min_tokens')::int, 1)
     AND CASE role
         WHEN 'user' THEN coalesce(({{filters}} ->> 'include_user')::boolean, true)

@@ -7,7 +7,7 @@ from app.kit.planner import COMPUTED_ONCE, ONE_LOOKUP_EACH
 from app.knowledge.liveness import keep_to_chat
 from app.layers.documents import COLUMNS, Document, write_documents, write_scope_documents
 from app.layers.layer import Layer
-from app.messages.rules import IS_HIDDEN_BY_SCENES, IS_IN_SIGHT, IS_NOT_DELETED, IS_OF_STORY, qualify
+from app.messages.rules import IS_HIDDEN_BY_SCENES, IS_NOT_DELETED, IS_NOT_HIDDEN_BY_USER, IS_OF_STORY, qualify
 from app.passages.lookup import (
     COMPARED,
     MOST_IN_INDEX,
@@ -52,7 +52,7 @@ _IS_RECALLED = f"""{IS_NOT_DELETED} AND kind IS NULL AND NOT blank AND NOT exclu
         AND ({IS_HIDDEN_BY_SCENES} OR (hidden_by IS NULL AND seq < c.anchor_seq))
         AND (q.before_seq IS NULL OR seq < q.before_seq)"""
 
-_IS_LOOKED_UP = f"""{IS_NOT_DELETED} AND kind IS NULL AND NOT blank AND {IS_IN_SIGHT}
+_IS_LOOKED_UP = f"""{IS_NOT_DELETED} AND kind IS NULL AND NOT blank AND {IS_NOT_HIDDEN_BY_USER}
         AND {IS_OF_STORY}
         AND ($3::text IS NULL OR (role = 'assistant'
             AND (name = $3 OR (name IS NULL AND jsonb_array_length(c.characters) < 2))))"""
