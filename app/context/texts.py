@@ -7,13 +7,11 @@ from zoneinfo import ZoneInfo
 from app.chats.characters import Characters, list_active
 
 _USE = (
-    "Let it all shape what you know, feel and say; do not recite it, "
-    "and do not claim to remember what neither it nor the messages say."
+    "Let all of this shape what you know, feel and say, but do not recite it. "
+    "Do not claim to remember anything that neither this nor the messages say."
 )
 
-_PINNED = (
-    'Under "Pinned Messages" stand earlier messages of this conversation, word for word; they are to be kept in mind.'
-)
+_PINNED = '"Pinned Messages" are earlier messages of this conversation, word for word. Keep them in mind.'
 
 _STAMPS = (
     "The date, the time and the name before each message are added by the service. "

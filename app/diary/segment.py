@@ -15,8 +15,7 @@ from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec
 
 SEGMENT = SegmentSpec(
     "diary",
-    instruction='Under "Diary" stands what you yourself have written down, in your own voice, because it mattered to '
-    "you.",
+    instruction='"Diary" is what you yourself have written down, in your own voice, because it mattered to you.',
 )
 RECENT = SegmentSpec("diary_recent", after="history", trimmed_before="diary")
 

@@ -16,7 +16,7 @@ from app.layers.text_cache import TextCache
 
 SEGMENT = SegmentSpec(
     "facts",
-    instruction='Under "Facts" is what is known for certain. If the conversation below says otherwise, the '
+    instruction='"Facts" is what is known for certain. If the conversation below says otherwise, the '
     "conversation is right.",
 )
 

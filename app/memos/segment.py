@@ -14,8 +14,8 @@ WINDOW_PARTS = ("memos", "pinned")
 
 SEGMENT = SegmentSpec(
     "memos",
-    instruction='Under "Memo Book" stands what you remember of this conversation before the messages below, oldest '
-    "first. It was said or happened there, on the days in brackets (month/day), or the user wrote it so.",
+    instruction='"Memo Book" is what you remember of this conversation before the messages below, oldest first. It was '
+    "said or happened on the days in brackets (month/day), or the user wrote it down for you.",
 )
 
 EDGES = """

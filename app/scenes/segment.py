@@ -15,8 +15,8 @@ _HEADINGS = re.compile(r"^# ", re.MULTILINE)
 
 SEGMENT = SegmentSpec(
     "recap",
-    instruction='Under "Running Recap" stands what the scenes so far have come to: what has changed, what is still '
-    "open, and how things stand.",
+    instruction='"Running Recap" is what the scenes so far have led to: what has changed, what is still open, and how '
+    "things are now.",
     leads=True,
 )
 

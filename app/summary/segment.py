@@ -7,8 +7,8 @@ HEADING = "## Recent Conversation Summary"
 
 SEGMENT = SegmentSpec(
     "summary",
-    instruction='Under "Recent Conversation Summary" stands what was said and done in this conversation before the '
-    "messages below, and how it felt.",
+    instruction='"Recent Conversation Summary" is what was said and done in this conversation before the messages '
+    "below, and how it felt.",
 )
 
 DOCUMENTS = """

@@ -81,7 +81,7 @@ async def test_each_layer_has_its_position_sources_and_instruction(api: httpx.As
         assert {part["name"]: part["scan"] for part in shown["segments"] if "scan" in part} == {"recap": False}
         assert shown["prefix_hash"] != bare["prefix_hash"]
         instruction = row(shown, "instruction")["text"]
-        assert [name for name in HEADED if f'Under "{HEADED[name][3:]}"' in instruction] == list(HEADED)
+        assert [name for name in HEADED if f'"{HEADED[name][3:]}" is ' in instruction] == list(HEADED)
     assert row(bare, "instruction") == {}, "nothing is remembered yet"
 
 

@@ -127,7 +127,7 @@ async def test_the_instruction_covers_pinned_messages_and_memos(
         elif step != "nothing":
             await pin(api, 3, pinned=step == "pins")
         texts = [part["text"] for part in (await context(api))["segments"] if part["name"] == "instruction"]
-        told.append([name for name in ("Memo Book", "Pinned Messages") if f'Under "{name}"' in "".join(texts)])
+        told.append([name for name in ("Memo Book", "Pinned Messages") if f'"{name}" ' in "".join(texts)])
     assert told == [[], ["Pinned Messages"], ["Memo Book", "Pinned Messages"], ["Memo Book"]]
 
 

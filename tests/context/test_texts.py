@@ -18,13 +18,16 @@ HEADINGS = {
     "memos": "Memo Book",
     "pinned": "Pinned Messages",
 }
+EXPLAINED = {name: f'"{heading}" {"are" if name == "pinned" else "is"} ' for name, heading in HEADINGS.items()}
+"""How the sentence about each part begins."""
+
 SETS = [some for size in range(len(HEADINGS) + 1) for some in combinations(HEADINGS, size)]
 
 
 @pytest.mark.parametrize("present", SETS, ids="+".join)
 def test_the_instruction_explains_exactly_the_present_parts(present: tuple[str, ...]) -> None:
     instruction = word_instruction(None, present)
-    assert tuple(name for name, heading in HEADINGS.items() if f'Under "{heading}" stand' in instruction) == present
+    assert tuple(name for name, beginning in EXPLAINED.items() if beginning in instruction) == present
     memory = [name for name in present if name != "pinned"]
     assert instruction.count("do not recite it") == bool(memory), "said once, of memory alone"
 
