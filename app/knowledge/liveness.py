@@ -154,6 +154,14 @@ def write_log(owners: str, is_live: str, kind: str) -> str:
         ORDER BY s.learnt_at, s.statement_id {ONE_LOOKUP_EACH}) AS n"""  # noqa: S608
 
 
+def write_keys(owners: str, kind: str) -> str:
+    """Return the query of the keys that have a statement of a kind, live or not, in each of `owners`.
+
+    It steps from key to key in the index, so its cost does not grow with the statements of a key.
+    """
+    return f"WITH RECURSIVE {_write_keys(owners, kind)} SELECT k.rank, k.key FROM keys k"  # noqa: S608
+
+
 def _write_keys(owners: str, kind: str) -> str:
     """Return the recursive CTE `keys`: each key that has a statement of a kind, in each of `owners`."""
     key_of_owner = f"""
@@ -197,8 +205,20 @@ def write_json(query: str) -> str:
         k.edited, k.learnt_us, k.operation, k.pattern))::text FROM ({query}) AS k"""  # noqa: S608
 
 
-def write_versions(owners: str, kind: str, *, chat: str, line: str, before: str = "NULL::int") -> str:
+def write_versions(
+    owners: str,
+    kind: str,
+    *,
+    chat: str,
+    line: str,
+    before: str = "NULL::int",
+    by_key: bool = False,
+    newest_keys_first: bool = False,
+) -> str:
     """Return the query of all live statements of a kind in `owners`: rank, current_name, all columns, and `said_at`.
+
+    With `by_key`, `owners` has a column `key`, and only statements of this key are returned. With `newest_keys_first`,
+    they are read in the order of `key`, `learnt_at` and `statement_id`, all descending, so that a LIMIT ends the scan.
 
     `said_at` is the date of a statement: when the newest of its live messages was sent. What a person or a tool wrote
     is dated with the time at which it was written, but if a message has said the same since then, with that of the
@@ -217,7 +237,9 @@ def write_versions(owners: str, kind: str, *, chat: str, line: str, before: str 
                 WHERE {_TEACHES} AND NOT t.hidden ORDER BY dated_at DESC {ONE_LOOKUP_EACH}) AS t
             WHERE {_write_counts(chat=chat, line=line, before=before)} ORDER BY t.dated_at DESC LIMIT 1) AS t ON true
         WHERE s.owner_key = o.owner_key AND s.line_id = o.line_id AND s.kind = '{kind}' AND s.character = o.character
-            AND (s.is_set OR t.said_at IS NOT NULL) {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
+            {"AND s.key = o.key" if by_key else ""} AND (s.is_set OR t.said_at IS NOT NULL)
+        {"ORDER BY s.key DESC, s.learnt_at DESC, s.statement_id DESC" if newest_keys_first else ""}
+        {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
 
 
 def write_ratings(owners: str, *, ids: str) -> str:

@@ -19,6 +19,7 @@ from app.knowledge.liveness import (
     keep_to_chat,
     write_history,
     write_is_live,
+    write_keys,
     write_log,
     write_newest,
     write_ratings,
@@ -94,13 +95,20 @@ _COPY_OF_CHAT = f"""
 
 _WIDE_KEYS = "SELECT DISTINCT wide_key FROM teachings WHERE chat_key = $1 AND wide_key IS NOT NULL"
 
-_COUNT_KEYS = """
-    SELECT count(DISTINCT key)::int FROM statements
-    WHERE owner_key = $1 AND line_id = $2 AND kind = $3 AND character = $4"""
+_COUNT_KEYS = {
+    kind: f"SELECT count(*)::int FROM (SELECT FROM ({write_keys(OWNER_GIVEN, kind)}) AS k LIMIT $5) AS k"  # noqa: S608
+    for kind in KINDS
+}
+_COUNT_HELD = {
+    kind: f"SELECT count(*)::int FROM (SELECT FROM ({_NEWEST[kind]}) AS n WHERE n.content IS NOT NULL LIMIT $5) AS n"  # noqa: S608
+    for kind in KINDS
+}
 
 _HAS_KEY = """
     SELECT EXISTS (SELECT FROM statements
         WHERE owner_key = $1 AND line_id = $2 AND kind = $3 AND character = $4 AND key = $5)"""
+
+_HAS_VALUE = {kind: f"SELECT h.content IS NOT NULL FROM ({_HISTORY[kind]}) AS h LIMIT 1" for kind in KINDS}  # noqa: S608
 
 _NEWEST_ID = """
     SELECT statement_id FROM statements
@@ -268,9 +276,15 @@ async def list_wide_keys(db_session: DbSession, chat_key: UUID) -> list[UUID]:
     return _wide(await db_session.raw.fetch(_WIDE_KEYS, chat_key))
 
 
-async def count_keys(db_session: DbSession, scope: ScopeKey, kind: str) -> int:
-    """Return how many keys have statements in a scope, live or not."""
-    count: int = await db_session.raw.fetchval(_COUNT_KEYS, scope.owner_key, scope.line_id, kind, scope.character)
+async def count_keys(db_session: DbSession, scope: ScopeKey, kind: str, at_most: int) -> int:
+    """Return how many keys have statements in a scope, live or not; no more than `at_most` are counted."""
+    count: int = await db_session.raw.fetchval(_COUNT_KEYS[kind], *_where(scope), at_most)
+    return count
+
+
+async def count_held(db_session: DbSession, scope: ScopeKey, kind: str, at_most: int) -> int:
+    """Return how many keys have a value in a scope; no more than `at_most` are counted."""
+    count: int = await db_session.raw.fetchval(_COUNT_HELD[kind], *_where(scope), at_most)
     return count
 
 
@@ -278,6 +292,11 @@ async def has_key(db_session: DbSession, scope: ScopeKey, kind: str, key: str) -
     """Return whether a key has any statement in a scope, live or not."""
     where = (scope.owner_key, scope.line_id, kind, scope.character, key)
     return bool(await db_session.raw.fetchval(_HAS_KEY, *where))
+
+
+async def has_value(db_session: DbSession, scope: ScopeKey, kind: str, key: str) -> bool:
+    """Return whether a key has a value in a scope: whether its newest live statement has one."""
+    return bool(await db_session.raw.fetchval(_HAS_VALUE[kind], *_where(scope), key))
 
 
 async def find_newest_id(db_session: DbSession, scope: ScopeKey, kind: str, key: str) -> UUID | None:

@@ -18,11 +18,12 @@ from app.knowledge import reading
 from app.knowledge.reading import Value, Viewpoint
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Said, lock_scope, raise_revision, set_by_person
-from app.memories import queries
+from app.memories import compare_queries, queries
 from app.memories.errors import MemoryNotFound, MemoryOfCharacter
+from app.memories.known_memories import hash_content, hash_forgotten, keeping_of
 from app.memories.memory import Memory
 from app.memories.queries import KIND, Choice
-from app.memories.remember import NAME, hash_content, hash_forgotten, keeping_of
+from app.memories.remember import NAME
 from app.memories.settings import MemorySettings
 from app.messages.reads import find_newest_sent_at
 from app.sessions.book import find_ids
@@ -217,7 +218,9 @@ async def is_forgotten(db_session: DbSession, view: MemoryView, content: str) ->
     """Return whether a text was forgotten, or replaced by a person, in the chat whose line is read."""
     scope, line, character = view.viewpoint.scope, view.viewpoint.line, view.viewpoint.character
     hashes, forgotten = (
-        await queries.list_forgotten(db_session, scope, line, character=character) if line else (frozenset(), [])
+        await compare_queries.list_forgotten(db_session, scope, line, character=character)
+        if line
+        else (frozenset(), [])
     )
     hashed = hash_content(content)
     return hashed in hashes or any(hash_content(text) == hashed for _, text in forgotten)

@@ -145,7 +145,7 @@ def compare(content: str, known: Sequence[Known[Id]], *, threshold: float = DEDU
     for other in reversed(known):
         if other.stays:
             continue
-        found = _share(groups, other.groups)
+        found = share(groups, other.groups)
         if found <= max(threshold, best.similarity) or words.names_others(other.words):
             continue
         if other.is_forgotten or not words.orders_differently(other.words):
@@ -155,20 +155,22 @@ def compare(content: str, known: Sequence[Known[Id]], *, threshold: float = DEDU
 
 def similarity(one: str, other: str) -> float:
     """Return how similar two texts are, from 0 to 1; texts without letters and digits are not similar to any."""
-    return _share(find_groups(one), find_groups(other))
+    return share(find_groups(one), find_groups(other))
 
 
 def find_groups(text: str) -> frozenset[str]:
     """Return the groups of letters that `similarity` compares."""
-    return frozenset(_list_groups(unicodedata.normalize("NFKC", text).lower()))
+    return frozenset(list_groups(unicodedata.normalize("NFKC", text).lower()))
 
 
-def _list_groups(text: str) -> Iterator[str]:
+def list_groups(text: str) -> Iterator[str]:
+    """Yield the groups of letters of a normalised text in lower case; a group can be there more than once."""
     for word in _WORD.finditer(text):
         padded, letters = (f" {word[0]} ", 2) if word["spaceless"] else (f"  {word[0]} ", 3)
         yield from (padded[at : at + letters] for at in range(len(padded) - letters + 1))
 
 
-def _share(one: frozenset[str], other: frozenset[str]) -> float:
+def share(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the share of two sets of groups that both have, from 0 to 1; 0 if both are empty."""
     either = len(one | other)
     return len(one & other) / either if either else 0.0

@@ -10,7 +10,7 @@ import asyncpg
 
 from app.chats.presets import PRESETS
 from app.kit.db import DbSession
-from app.kit.planner import COMPUTED_ONCE, ONE_LOOKUP_EACH
+from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.liveness import (
     LEARNT_US,
     OWNER_GIVEN,
@@ -37,10 +37,17 @@ _VERSIONS_OF_CHAT = f"""
     SELECT n.* FROM chats c CROSS JOIN LATERAL ({_VERSIONS_OF_ROW}) AS n
     WHERE c.chat_key = $1 AND c.line_id = $2"""  # noqa: S608 - constants only
 _VERSIONS_OF_SCOPE = write_versions(OWNER_GIVEN, KIND, chat="NULL::uuid", line="NULL::uuid")
-_VERSIONS_SEEN = write_versions(OWNER_GIVEN, KIND, chat="$5::uuid", line="$6::uuid")
 
-_COLUMNS = """key, statement_id, rank, current_name, content, category, importance, tags, origin, edited, learnt_at,
+COLUMNS = """key, statement_id, rank, current_name, content, category, importance, tags, origin, edited, learnt_at,
     said_at, pinned, order_key, is_archived, archived, chosen"""
+"""The columns of a judged memory, in the order of the fields of `Memory`."""
+
+
+def write_order_key(half_life: str) -> str:
+    """Return SQL for `decay.order_key` of the memory `h`; `half_life` is SQL for its half-life in days."""
+    return f"""CASE WHEN h.importance > 0 THEN ln(h.importance) / ln(2::float8)
+            + extract(epoch FROM h.said_at)::float8 / 86400 / {half_life}::float8
+            ELSE {LEAST_ORDER_KEY:.0e} END"""
 
 
 def _write_judged(versions: str, *, of_character: str, half_life: str, most: str, floor: str) -> str:
@@ -58,9 +65,7 @@ def _write_judged(versions: str, *, of_character: str, half_life: str, most: str
     ), gone AS (
         SELECT unnest(h.forgotten) AS hash FROM held h WHERE h.rank = 0
     ), ordered AS (
-        SELECT h.*, CASE WHEN h.importance > 0 THEN ln(h.importance) / ln(2::float8)
-            + extract(epoch FROM h.said_at)::float8 / 86400 / {half_life}::float8
-            ELSE {LEAST_ORDER_KEY:.0e} END AS order_key
+        SELECT h.*, {write_order_key(half_life)} AS order_key
         FROM held h WHERE h.content IS NOT NULL AND (h.rank = 0 OR h.is_set OR NOT EXISTS (SELECT FROM gone)
             OR {write_hash("h.content")} NOT IN (SELECT g.hash FROM gone g))
     ), placed AS (
@@ -81,7 +86,7 @@ def _write_list(versions: str, n: int, *, of_character: str) -> str:
     )
     judged = _write_judged(versions, of_character=of_character, half_life=half_life, most=most, floor=floor)
     return f"""{judged}
-    SELECT {_COLUMNS} FROM judged j
+    SELECT {COLUMNS} FROM judged j
     WHERE ({archived}::boolean IS NULL OR j.is_archived = {archived})
         AND ({first_at}::timestamptz IS NULL OR j.learnt_at >= {first_at})
         AND ({last_at}::timestamptz IS NULL OR j.learnt_at < {last_at})
@@ -95,24 +100,6 @@ _LIST_OF_CHAT = _write_list(
 )
 _LIST_OF_CHAT_ITSELF = keep_to_chat(_LIST_OF_CHAT)
 _LIST_OF_SCOPE = _write_list(_VERSIONS_OF_SCOPE, 5, of_character="true")
-_JUDGED_SEEN = _write_judged(_VERSIONS_SEEN, of_character="true", half_life="$7", most="$8", floor="$9")
-
-# The text as `fold` returns it, as far as SQL can do that, but without white space. `normalize` turns most characters
-# that are white space into spaces.
-_FOLDED = """translate(CASE WHEN octet_length({0}) = length({0}) THEN lower({0})
-    ELSE replace(replace(lower(normalize({0}, NFKC)), 'ß', 'ss'), 'ς', 'σ') END,
-    E' \\t\\n\\x0b\\f\\r\\x1c\\x1d\\x1e\\x1f\\u0085\\u1680\\u2028\\u2029', '')"""
-
-_LIST_COMPARED = f"""
-    {_JUDGED_SEEN}
-    SELECT {_COLUMNS} FROM judged WHERE NOT is_archived
-    UNION ALL
-    SELECT {_COLUMNS} FROM (
-        SELECT DISTINCT ON (f.folded) j.*
-        FROM judged j CROSS JOIN LATERAL (SELECT {_FOLDED.format("j.content")} AS folded {COMPUTED_ONCE}) AS f
-        WHERE j.is_archived AND j.archived IS NOT TRUE
-            AND f.folded = ANY (ARRAY(SELECT {_FOLDED.format("n.text")} FROM unnest($10::text[]) AS n (text)))
-        ORDER BY f.folded, j.order_key DESC, j.key DESC) AS faded"""  # noqa: S608
 
 _defaults = MemorySettings()
 
@@ -195,33 +182,6 @@ SCOPE_DOCUMENTS = f"""
 """The memories of one scope above a chat, as `DOCUMENTS` finds them with the fading `ignored`. `max_memories` limits
 the memories of this scope alone. Its value and the half-life are those of the chat with the greatest `max_memories`."""
 
-_AND_NEARER = f"""
-    SELECT o.* FROM ({OWNERS_OF_CHAT}) AS o WHERE o.rank < $3 AND (o.current_name IS NULL OR o.current_name = $7)
-    UNION ALL {OWNER_GIVEN}"""  # noqa: S608
-
-# Of a forgotten memory, all texts that it ever had in the scope are listed, live or not: none of them is learnt again.
-_LIST_FORGOTTEN = f"""
-    WITH held AS (
-        SELECT DISTINCT ON (v.owner_key, v.line_id, v.character, v.key) v.*
-        FROM chats c CROSS JOIN LATERAL ({write_versions(_AND_NEARER, KIND, chat="c.chat_key", line="c.line_id")}) AS v
-        WHERE c.chat_key = $5 AND c.line_id = $6
-        ORDER BY v.owner_key, v.line_id, v.character, v.key, v.learnt_at DESC, v.statement_id DESC
-    )
-    SELECT h.key, h.forgotten, CASE WHEN h.content IS NULL THEN ARRAY(
-        SELECT s.content FROM statements s
-        WHERE s.owner_key = h.owner_key AND s.line_id = h.line_id AND s.kind = '{KIND}' AND s.character = h.character
-            AND s.key = h.key AND s.content IS NOT NULL) END AS contents
-    FROM held h WHERE h.content IS NULL OR (h.rank = $3 AND h.forgotten IS NOT NULL)"""  # noqa: S608
-
-_LIST_SETTLED = f"""
-    SELECT s.key, s.statement_id, s.content FROM statements s
-    WHERE s.owner_key = $1 AND s.line_id = $2 AND s.kind = '{KIND}' AND s.character = $3 AND s.content IS NOT NULL
-        AND (s.archived OR EXISTS (
-            SELECT FROM statements p WHERE p.owner_key = s.owner_key AND p.line_id = s.line_id AND p.kind = s.kind
-                AND p.character = s.character AND p.key = s.key AND p.is_set
-                AND (p.learnt_at, p.statement_id) > (s.learnt_at, s.statement_id) {ONE_LOOKUP_EACH}))
-    ORDER BY s.learnt_at, s.statement_id"""  # noqa: S608
-
 _LIST_CONTENTS = f"""
     SELECT content FROM statements
     WHERE owner_key = $1 AND line_id = $2 AND kind = '{KIND}' AND character = $3 AND key = $4
@@ -287,51 +247,13 @@ async def list_of_chat(
     """
     query = _LIST_OF_CHAT_ITSELF if only_chat else _LIST_OF_CHAT
     rows = await db_session.raw.fetch(query, *line, of_all, character, *_parameters(keeping, choice))
-    return [_memory(row) for row in rows]
+    return [read_memory(row) for row in rows]
 
 
 async def list_of_scope(db_session: DbSession, scope: ScopeKey, keeping: Keeping, choice: Choice) -> list[Memory]:
     """Return memories of one scope, as the current lines of all chats see it."""
     rows = await db_session.raw.fetch(_LIST_OF_SCOPE, *_where(scope), *_parameters(keeping, choice))
-    return [_memory(row) for row in rows]
-
-
-async def list_compared(
-    db_session: DbSession, scope: ScopeKey, line: Line, keeping: Keeping, contents: Sequence[str]
-) -> list[Memory]:
-    """Return the memories of one scope, as a line sees them, that new sentences are compared with.
-
-    These are the memories that are not in the archive, and for each of the sentences `contents` the strongest memory
-    with its text that has faded into the archive. Case, white space and compatibility forms do not count, as for
-    `fold`. For a few letters, such as the Turkish ı and İ, PostgreSQL's lower case counts, which can differ from that
-    of `fold`. The archive has no limit, so nothing else of it is returned.
-    """
-    limits = (keeping.half_life_days, keeping.max_memories, keeping.least_order_key)
-    rows = await db_session.raw.fetch(_LIST_COMPARED, *_where(scope), *line, *limits, contents)
-    return [_memory(row) for row in rows]
-
-
-async def list_forgotten(
-    db_session: DbSession, scope: ScopeKey, line: Line, *, character: str | None
-) -> tuple[frozenset[bytes], list[tuple[UUID, str]]]:
-    """Return the memories that were forgotten in a scope, as a line sees it: hashes of texts, and (memory id, text).
-
-    This includes those that were forgotten in nearer scopes: that of the line's chat, and that of the user with the
-    character. A text that was deleted with its line is only among the hashes, and so are the texts that persons
-    replaced in the scope.
-    """
-    rows = await db_session.raw.fetch(_LIST_FORGOTTEN, *_where(scope), *line, character)
-    hashes = frozenset(one for row in rows for one in row["forgotten"] or ())
-    return hashes, [(UUID(row["key"]), content) for row in rows for content in row["contents"] or ()]
-
-
-async def list_settled(db_session: DbSession, scope: ScopeKey) -> list[tuple[UUID, UUID, str]]:
-    """Return (memory id, statement id, text) of texts about which persons have decided, oldest first, live or not.
-
-    These are the texts of memories that a person put into the archive, and those that a person replaced or forgot.
-    """
-    rows = await db_session.raw.fetch(_LIST_SETTLED, scope.owner_key, scope.line_id, scope.character)
-    return [(UUID(row["key"]), row["statement_id"], row["content"]) for row in rows]
+    return [read_memory(row) for row in rows]
 
 
 async def list_contents(db_session: DbSession, scope: ScopeKey, memory_id: UUID) -> list[str]:
@@ -370,7 +292,8 @@ def _parameters(keeping: Keeping, choice: Choice) -> Sequence[Any]:
     )
 
 
-def _memory(row: asyncpg.Record) -> Memory:
+def read_memory(row: asyncpg.Record) -> Memory:
+    """Return the memory of a row with `COLUMNS`."""
     key, *values = row
     memory = Memory(UUID(key), *values)
     return memory._replace(tags=tuple(memory.tags or ()), chosen=tuple(memory.chosen or ()))

@@ -1,8 +1,6 @@
 """Stores sentences that were learnt from messages as memories, each of them once."""
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -10,15 +8,13 @@ from uuid import UUID
 from app.chats.head import Head
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
-from app.knowledge.known import fold
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Said, Source, learn_by_messages, lock_scope, teach_by_messages
 from app.layers.derived import Origin
-from app.memories import queries
-from app.memories.decay import order_key
-from app.memories.dedupe import Known, compare
-from app.memories.memory import DEFAULT_IMPORTANCE, Category, Memory
-from app.memories.queries import KIND, Keeping
+from app.memories.dedupe import Known
+from app.memories.known_memories import Forgotten, Held, Taught, read_known
+from app.memories.memory import DEFAULT_IMPORTANCE, Category
+from app.memories.queries import KIND
 from app.memories.settings import MemorySettings
 
 NAME = "memories"
@@ -68,84 +64,6 @@ class Remembered(NamedTuple):
     memory_id: UUID | None
 
 
-class _Forgotten(NamedTuple):
-    """The verdict that a sentence must not be learnt: its memory was forgotten, or a person replaced its text.
-
-    The memory is None if only the hash of its text is known. The verdict has a type of its own and is no plain id,
-    because a memory that was forgotten in this chat can still be live in a wider scope, with the same id.
-    """
-
-    memory_id: UUID | None
-
-
-class _Taught(NamedTuple):
-    """The verdict that a sentence only adds its sources to a statement."""
-
-    memory_id: UUID
-    statement_id: UUID
-
-
-@dataclass(slots=True)
-class _Held:
-    """A live memory that a new sentence is compared with, and what persons chose about it (`Memory.choices`)."""
-
-    memory_id: UUID
-    statement_id: UUID
-    known: Known[UUID | _Forgotten]
-    learnt_at: datetime
-    choices: Mapping[str, Any]
-
-
-@dataclass(slots=True)
-class _KnownMemories:
-    """What a new sentence is compared with.
-
-    Attributes:
-        held: The live memories that are not in the archive, oldest first.
-        faded: Those that have faded into the archive and whose text a sentence has, by the case-folded text (`fold`).
-        settled: The statements whose texts persons replaced or put into the archive, by the case-folded text (`fold`).
-        gone: The forgotten texts.
-        hashes: The hashes of the texts that were forgotten or that persons replaced.
-
-    """
-
-    held: dict[UUID, _Held]
-    faded: dict[str, _Held]
-    settled: dict[str, _Taught]
-    gone: Sequence[Known[UUID | _Forgotten]]
-    hashes: frozenset[bytes]
-
-    def compare(self, content: str, threshold: float) -> _Forgotten | _Taught | _Held | None:
-        """Return what becomes of a sentence: a `_Held` if it is a new text of that memory, None for a new memory."""
-        verdict = compare(content, [*self.gone, *(one.known for one in self.held.values())], threshold=threshold)
-        if isinstance(verdict.id, _Forgotten):
-            return verdict.id
-        former = self.held[verdict.id] if verdict.id else None
-        if former and verdict.outcome == "duplicate":
-            return _Taught(former.memory_id, former.statement_id)
-        folded = fold(content)
-        if faded := self.faded.get(folded):
-            return _Taught(faded.memory_id, faded.statement_id)
-        if folded in self.settled:
-            return self.settled[folded]
-        texts = [content, *([former.known.content] if former else [])]
-        return _Forgotten(None) if any(hash_content(text) in self.hashes for text in texts) else former
-
-    def bring_back(self, taught: _Taught) -> None:
-        """Compare the next sentences with a memory that had faded, because a sentence has just had the same text."""
-        for text, one in list(self.faded.items()):
-            if one.statement_id == taught.statement_id:
-                self.held[one.memory_id] = self.faded.pop(text)
-
-    def drop(self, taught: _Taught) -> None:
-        """Leave out a statement that was deleted meanwhile."""
-        held = self.held.get(taught.memory_id)
-        if held and held.statement_id == taught.statement_id:
-            del self.held[taught.memory_id]
-        self.faded = {text: one for text, one in self.faded.items() if one.statement_id != taught.statement_id}
-        self.settled = {text: one for text, one in self.settled.items() if one != taught}
-
-
 async def remember(
     db_session: DbSession,
     head: Head,
@@ -183,88 +101,25 @@ async def remember(
     """
     await lock_scope(db_session, scope)
     contents = [one.content for one in learnt]
-    known = await _read_known(db_session, head, scope, character, keeping_of(settings, aged_at), contents)
+    known = await read_known(db_session, head, scope, character, settings, aged_at, contents)
     found = []
     for one in learnt:
         verdict = known.compare(one.content, settings.dedupe_threshold)
-        while isinstance(verdict, _Taught):
+        while isinstance(verdict, Taught):
             statement_id = verdict.statement_id
             taught = await teach_by_messages(db_session, head, scope, statement_id, one.sources, layer=NAME, now=now)
             if taught is not None:
                 break
             known.drop(verdict)  # another chat has just taken it back
             verdict = known.compare(one.content, settings.dedupe_threshold)
-        if isinstance(verdict, _Taught):
+        if isinstance(verdict, Taught):
             known.bring_back(verdict)
             found.append(Remembered("duplicate", verdict.memory_id))
-        elif isinstance(verdict, _Forgotten):
+        elif isinstance(verdict, Forgotten):
             found.append(Remembered("forgotten", verdict.memory_id))
         else:
             found.append(await _store(db_session, head, scope, one, verdict, known.held, at + one.after, now))
     return found
-
-
-def keeping_of(settings: MemorySettings, aged_at: datetime) -> Keeping:
-    """Return the settings that decide which memories are in the archive at the time `aged_at`."""
-    floor = settings.forget_below
-    return Keeping(
-        half_life_days=settings.half_life_days,
-        max_memories=settings.max_memories,
-        least_order_key=order_key(floor, aged_at, half_life_days=settings.half_life_days) if floor else None,
-    )
-
-
-def hash_content(content: str) -> bytes:
-    """Return the hash of a text, the same for texts that differ only in case, white space and compatibility forms."""
-    return _hash(fold(content))
-
-
-def hash_forgotten(contents: Iterable[str]) -> list[bytes]:
-    """Return two hashes of each text that must not be learnt again.
-
-    `remember` compares the hash of the case-folded text (`fold`), SQL that of the unchanged text.
-    """
-    return sorted({hashed for text in contents for hashed in (hash_content(text), _hash(text))})
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()[:16]
-
-
-async def _read_known(
-    db_session: DbSession,
-    head: Head,
-    scope: ScopeKey,
-    character: str | None,
-    keeping: Keeping,
-    contents: Sequence[str],
-) -> _KnownMemories:
-    """Return what the new sentences `contents` are compared with."""
-    hashes, forgotten = await queries.list_forgotten(db_session, scope, head.line, character=character)
-    settled = await queries.list_settled(db_session, scope)
-    seen = await queries.list_compared(db_session, scope, head.line, keeping, contents)
-    faded = _hold([one for one in seen if one.archived])
-    return _KnownMemories(
-        _hold([one for one in seen if not one.archived]),
-        {one.known.folded: one for one in faded.values()},
-        {fold(content): _Taught(memory_id, statement_id) for memory_id, statement_id, content in settled},
-        [Known(_Forgotten(memory_id), content, is_forgotten=True) for memory_id, content in forgotten],
-        hashes,
-    )
-
-
-def _hold(memories: Sequence[Memory]) -> dict[UUID, _Held]:
-    """Return memories as those to compare with, oldest first."""
-    return {
-        one.memory_id: _Held(
-            one.memory_id,
-            one.statement_id,
-            Known(one.memory_id, one.content, stays=one.origin == "person"),
-            one.learnt_at,
-            one.choices,
-        )
-        for one in sorted(memories, key=lambda memory: (memory.learnt_at, memory.statement_id))
-    }
 
 
 async def _store(
@@ -272,8 +127,8 @@ async def _store(
     head: Head,
     scope: ScopeKey,
     learnt: LearntMemory,
-    former: _Held | None,
-    held: dict[UUID, _Held],
+    former: Held | None,
+    held: dict[UUID, Held],
     at: datetime,
     now: datetime,
 ) -> Remembered:
@@ -303,5 +158,5 @@ async def _store(
         return Remembered("untaught", None)
     if former is None or former.learnt_at <= at:
         held.pop(memory_id, None)  # so that the newest is the last one
-        held[memory_id] = _Held(memory_id, statement_id, Known(memory_id, learnt.content), at, choices)
+        held[memory_id] = Held(memory_id, statement_id, Known(memory_id, learnt.content), at, choices)
     return Remembered("supersedes" if former else "new", memory_id)

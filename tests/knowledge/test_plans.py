@@ -5,6 +5,7 @@ They read by indexes alone, and no more than the chat, its user and its tenant h
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sized
+from datetime import UTC, datetime
 from hashlib import md5
 from typing import Any
 from uuid import UUID
@@ -20,8 +21,10 @@ from app.knowledge import queries as known
 from app.knowledge.liveness import TENANT_KEY
 from app.knowledge.scopes import ScopeKey
 from app.layers.documents import list_documents
+from app.memories import compare_queries as compared
 from app.memories import queries as memories
 from app.memories.layer import LAYER
+from app.memories.memory import Memory
 from app.memories.queries import Choice, Keeping
 from app.pipeline import open_database
 from app.registry import LAYERS
@@ -89,10 +92,10 @@ def uuid_of(text: str) -> UUID:
 LINE = (uuid_of("chat7"), uuid_of("line7"))
 OF_USER = ScopeKey("user", "many", uuid_of("user7"))
 OF_MANY = ScopeKey("global", "many", tenant_key("many"))
-MEMORY = uuid_of("key7.20")
+MEMORIES = [str(uuid_of(f"key7.{seq}")) for seq in range(20, 50)]
+MEMORY = UUID(MEMORIES[0])
 WIDE = [uuid_of(f"s7.{seq}") for seq in range(50)]
 KEEPING = Keeping(half_life_days=7.0, max_memories=1_000, least_order_key=None)
-FADES = Keeping(half_life_days=7.0, max_memories=0, least_order_key=None)
 ALL, ONE = Choice(), Choice(memory_id=MEMORY)
 
 Reader = Callable[[DbSession], Awaitable[Sized]]
@@ -100,7 +103,15 @@ Reader = Callable[[DbSession], Awaitable[Sized]]
 
 async def list_forgotten(db_session: DbSession) -> Sized:
     """The texts of forgotten memories."""
-    return (await memories.list_forgotten(db_session, OF_USER, LINE, character=None))[1]
+    return (await compared.list_forgotten(db_session, OF_USER, LINE, character=None))[1]
+
+
+async def is_among_strongest(db_session: DbSession) -> Sized:
+    """A list with one item if a memory of the user, which is stronger than the others, is found to be so."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    values = (UUID(MEMORIES[-1]), UUID(int=0), 2, None, "", None, 0.5, (), "model", False, at, at)
+    newest = Memory(*values, pinned=False, order_key=1e300, archived=False, archived_by_person=None, chosen=())
+    return [True] * await compared.is_among_strongest(db_session, OF_USER, LINE, KEEPING, newest)
 
 
 READERS: Mapping[str, tuple[int, Reader]] = {
@@ -116,8 +127,10 @@ READERS: Mapping[str, tuple[int, Reader]] = {
     "one": (1, lambda of: memories.list_of_chat(of, LINE, KEEPING, ONE, character=None)),
     "the user's": (30, lambda of: memories.list_of_scope(of, OF_USER, KEEPING, ALL)),
     "the tenant's": (OF_TENANT, lambda of: memories.list_of_scope(of, OF_MANY, KEEPING, ALL)),
-    "the user's on the line": (30, lambda of: memories.list_compared(of, OF_USER, LINE, KEEPING, ["text 7.20"])),
-    "the user's that are said again": (1, lambda of: memories.list_compared(of, OF_USER, LINE, FADES, ["TEXT 7.20"])),
+    "the user's on the line": (30, lambda of: compared.list_compared(of, OF_USER, LINE, KEEPING, MEMORIES)),
+    "one of the user's": (1, lambda of: compared.list_compared(of, OF_USER, LINE, KEEPING, MEMORIES[:1])),
+    "the strongest of the user's": (1, is_among_strongest),
+    "settled": (0, lambda of: compared.list_settled(of, OF_USER, WIDE)),
     "forgotten": (0, list_forgotten),
     "texts of one": (1, lambda of: memories.list_contents(of, OF_USER, MEMORY)),
     "documents": (50, lambda of: list_documents(of, [LAYER], LINE)),

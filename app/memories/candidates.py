@@ -1,0 +1,69 @@
+"""Chooses, of the many texts of a scope, those that can matter when new sentences are compared with them. Pure.
+
+`dedupe.compare` computes the groups of letters of each text that it is given. Here, a bound is computed first: a text
+has at most as many groups in common with a sentence as its words have, one by one. The words of a scope are few, and
+what each of them has in common with the sentences is computed once.
+"""
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+from app.knowledge.known import fold
+from app.memories.dedupe import find_groups, list_groups, share
+
+_BITS: Final = 32
+"""The bits of a count. The counts of all sentences are one number, so that they are added up and compared at once."""
+
+_TOP: Final = 1 << (_BITS - 1)
+"""The highest bit of a count, which no count reaches by itself."""
+
+_SLACK: Final = 1 - 1e-9
+"""Keeps a rounded product from exceeding the exact one."""
+
+
+class Candidates:
+    """Recognises the texts that are equal or similar to one of some sentences, in the sense of `dedupe.compare`."""
+
+    def __init__(self, contents: Sequence[str], threshold: float) -> None:
+        """Create the candidates of the sentences `contents`: texts whose similarity is above the threshold."""
+        self._folded = {fold(content) for content in contents}
+        self._groups = [find_groups(content) for content in contents]
+        self._threshold = threshold
+        self._shared_by = _SharedBy(self._groups)
+        # Added to the counts, this sets the highest bit of each count that is great enough.
+        least = [max(1, math.ceil(threshold * len(groups) * _SLACK)) for groups in self._groups]
+        self._missing = sum((_TOP - one) << _BITS * number for number, one in enumerate(least))
+        self._tops = sum(_TOP << _BITS * number for number in range(len(least)))
+
+    def is_equal(self, text: str) -> bool:
+        """Return whether a sentence equals the text, but for case, white space and compatibility forms."""
+        return fold(text) in self._folded
+
+    def has(self, text: str) -> bool:
+        """Return whether the text equals a sentence, or is more similar to one than the threshold."""
+        shared_by, words = self._shared_by, unicodedata.normalize("NFKC", text).lower().split()
+        if sum([shared_by[word] for word in words]) + self._missing & self._tops:
+            found = find_groups(text)
+            if any(share(groups, found) > self._threshold for groups in self._groups):
+                return True
+        return (" ".join(words) if text.isascii() else fold(text)) in self._folded
+
+
+class _SharedBy(dict[str, int]):
+    """For each part of a text between white space, how many groups it has in common with each sentence.
+
+    The number for the first sentence is in the lowest bits. No word contains white space, so each group of a text is a
+    group of one of these parts.
+    """
+
+    def __init__(self, sentences: Sequence[frozenset[str]]) -> None:
+        super().__init__()
+        self._sentences = sentences
+
+    def __missing__(self, part: str) -> int:
+        groups = frozenset(list_groups(part))
+        counts = [len(groups & sentence) for sentence in self._sentences]
+        found = self[part] = sum(count << _BITS * number for number, count in enumerate(counts))
+        return found

@@ -1,0 +1,176 @@
+"""SQL that reads what new sentences are compared with before they become memories.
+
+A scope can have tens of thousands of memories, so no query here judges all of them: the texts are read without their
+teachings, and only the memories whose texts can matter are judged.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from app.kit.db import DbSession
+from app.kit.planner import ONE_LOOKUP_EACH
+from app.knowledge.liveness import OWNER_GIVEN, OWNERS_OF_CHAT, write_versions
+from app.knowledge.scopes import ScopeKey
+from app.memories.candidates import Candidates
+from app.memories.memory import Memory
+from app.memories.queries import COLUMNS, KIND, Keeping, Line, read_memory, write_order_key
+
+_PREFETCHED_TEXTS: Final = 1_000
+"""The texts in memory at a time while those of a scope are read."""
+
+_TEXTS = f"""
+    SELECT key, statement_id, content FROM statements
+    WHERE owner_key = $1 AND line_id = $2 AND kind = '{KIND}' AND character = $3 AND content IS NOT NULL"""  # noqa: S608
+
+_KEYS_GIVEN = f"SELECT o.*, k.key FROM ({OWNER_GIVEN}) AS o CROSS JOIN unnest($7::text[]) AS k (key)"  # noqa: S608
+
+_VERSIONS_OF_KEYS = write_versions(_KEYS_GIVEN, KIND, chat="$5::uuid", line="$6::uuid", by_key=True)
+
+# `is_archived` leaves out whether the memory is one of the strongest: `_IS_AMONG_STRONGEST` decides that.
+_LIST_COMPARED = f"""
+    WITH held AS (
+        SELECT DISTINCT ON (v.key) v.* FROM ({_VERSIONS_OF_KEYS}) AS v
+        ORDER BY v.key, v.learnt_at DESC, v.statement_id DESC
+    ), ordered AS (
+        SELECT h.*, {write_order_key("$8")} AS order_key FROM held h WHERE h.content IS NOT NULL
+    ), judged AS (
+        SELECT o.*, CASE WHEN o.archived THEN true WHEN o.pinned OR o.archived IS FALSE THEN false
+            ELSE o.order_key < coalesce($9::float8, '-Infinity') END AS is_archived
+        FROM ordered o
+    )
+    SELECT {COLUMNS} FROM judged"""  # noqa: S608
+
+_VERSIONS_BACKWARDS = write_versions(OWNER_GIVEN, KIND, chat="$5::uuid", line="$6::uuid", newest_keys_first=True)
+
+# The ids of memories grow with time, so that those that are read first are often the stronger ones.
+_IS_AMONG_STRONGEST = f"""
+    SELECT count(*) < $8 FROM (
+        SELECT FROM (
+            SELECT DISTINCT ON (v.key) v.* FROM ({_VERSIONS_BACKWARDS}) AS v
+            ORDER BY v.key DESC, v.learnt_at DESC, v.statement_id DESC) AS h
+        WHERE h.content IS NOT NULL AND h.archived IS NOT TRUE
+            AND (h.pinned OR h.archived IS FALSE OR ({write_order_key("$7")}, h.key) > ($9::float8, $10::text))
+        LIMIT $8) AS stronger"""  # noqa: S608
+
+_AND_NEARER = f"""
+    SELECT o.* FROM ({OWNERS_OF_CHAT}) AS o WHERE o.rank < $3 AND (o.current_name IS NULL OR o.current_name = $7)
+    UNION ALL {OWNER_GIVEN}"""  # noqa: S608
+
+# The memories that have a statement without a text, or one with which a person replaced a text.
+_KEYS_DECIDED = f"""
+    SELECT o.*, k.key FROM ({_AND_NEARER}) AS o CROSS JOIN LATERAL (
+        SELECT DISTINCT s.key FROM statements s
+        WHERE s.owner_key = o.owner_key AND s.line_id = o.line_id AND s.kind = '{KIND}' AND s.character = o.character
+            AND (s.content IS NULL OR s.forgotten IS NOT NULL)) AS k"""  # noqa: S608
+
+_VERSIONS_DECIDED = write_versions(_KEYS_DECIDED, KIND, chat="c.chat_key", line="c.line_id", by_key=True)
+
+# Of a forgotten memory, all texts that it ever had in the scope are listed, live or not: none of them is learnt again.
+_LIST_FORGOTTEN = f"""
+    WITH held AS (
+        SELECT DISTINCT ON (v.owner_key, v.line_id, v.character, v.key) v.*
+        FROM chats c CROSS JOIN LATERAL ({_VERSIONS_DECIDED}) AS v
+        WHERE c.chat_key = $5 AND c.line_id = $6
+        ORDER BY v.owner_key, v.line_id, v.character, v.key, v.learnt_at DESC, v.statement_id DESC
+    )
+    SELECT h.key, h.forgotten, CASE WHEN h.content IS NULL THEN ARRAY(
+        SELECT s.content FROM statements s
+        WHERE s.owner_key = h.owner_key AND s.line_id = h.line_id AND s.kind = '{KIND}' AND s.character = h.character
+            AND s.key = h.key AND s.content IS NOT NULL) END AS contents
+    FROM held h WHERE h.content IS NULL OR (h.rank = $3 AND h.forgotten IS NOT NULL)"""  # noqa: S608
+
+_LIST_SETTLED = f"""
+    SELECT s.key, s.statement_id, s.content FROM statements s
+    WHERE s.owner_key = $1 AND s.line_id = $2 AND s.kind = '{KIND}' AND s.character = $3 AND s.content IS NOT NULL
+        AND s.statement_id = ANY ($4)
+        AND (s.archived OR EXISTS (
+            SELECT FROM statements p WHERE p.owner_key = s.owner_key AND p.line_id = s.line_id AND p.kind = s.kind
+                AND p.character = s.character AND p.key = s.key AND p.is_set
+                AND (p.learnt_at, p.statement_id) > (s.learnt_at, s.statement_id) {ONE_LOOKUP_EACH}))
+    ORDER BY s.learnt_at, s.statement_id"""  # noqa: S608
+
+
+class Similar(NamedTuple):
+    """The statements of a scope that are equal or similar to new sentences.
+
+    Attributes:
+        keys: The ids of their memories.
+        equal_ids: The ids of the statements whose text equals a sentence (`Candidates.is_equal`).
+        memories: How many memories have or had a text in the scope.
+
+    """
+
+    keys: Collection[str]
+    equal_ids: Sequence[UUID]
+    memories: int
+
+
+async def find_similar(db_session: DbSession, scope: ScopeKey, candidates: Candidates) -> Similar:
+    """Return the statements of a scope that are candidates, live or not. It reads all texts of the scope once."""
+    keys, equal_ids, memories = set[str](), [], set[str]()
+    cursor = db_session.raw.cursor(_TEXTS, scope.owner_key, scope.line_id, scope.character, prefetch=_PREFETCHED_TEXTS)
+    async for key, statement_id, content in cursor:
+        memories.add(key)
+        if candidates.has(content):
+            keys.add(key)
+            if candidates.is_equal(content):
+                equal_ids.append(statement_id)
+    return Similar(keys, equal_ids, len(memories))
+
+
+async def list_compared(
+    db_session: DbSession, scope: ScopeKey, line: Line, keeping: Keeping, keys: Collection[str]
+) -> list[Memory]:
+    """Return those memories of one scope with the ids `keys` that hold, as a line sees it.
+
+    They are in the archive if a person put them there, or if they are too weak. Whether they are among the strongest
+    is not considered; `is_among_strongest` decides that.
+    """
+    limits = (keeping.half_life_days, keeping.least_order_key)
+    rows = await db_session.raw.fetch(_LIST_COMPARED, *_where(scope), *line, list(keys), *limits)
+    return [read_memory(row) for row in rows]
+
+
+async def is_among_strongest(
+    db_session: DbSession, scope: ScopeKey, line: Line, keeping: Keeping, memory: Memory
+) -> bool:
+    """Return whether fewer than `max_memories` memories of a scope come before one that is neither pinned nor archived.
+
+    The line sees the scope. The memories that come before it are the stronger ones, and those that a person pinned or
+    brought back from the archive. As soon as there are enough of them, no more are read.
+    """
+    last = (memory.order_key, str(memory.memory_id))
+    values = (*_where(scope), *line, keeping.half_life_days, keeping.max_memories, *last)
+    return bool(await db_session.raw.fetchval(_IS_AMONG_STRONGEST, *values))
+
+
+async def list_forgotten(
+    db_session: DbSession, scope: ScopeKey, line: Line, *, character: str | None
+) -> tuple[frozenset[bytes], list[tuple[UUID, str]]]:
+    """Return the memories that were forgotten in a scope, as a line sees it: hashes of texts, and (memory id, text).
+
+    This includes those that were forgotten in nearer scopes: that of the line's chat, and that of the user with the
+    character. A text that was deleted with its line is only among the hashes, and so are the texts that persons
+    replaced in the scope.
+    """
+    rows = await db_session.raw.fetch(_LIST_FORGOTTEN, *_where(scope), *line, character)
+    hashes = frozenset(one for row in rows for one in row["forgotten"] or ())
+    return hashes, [(UUID(row["key"]), content) for row in rows for content in row["contents"] or ()]
+
+
+async def list_settled(
+    db_session: DbSession, scope: ScopeKey, statement_ids: Sequence[UUID]
+) -> list[tuple[UUID, UUID, str]]:
+    """Return (memory id, statement id, text) of texts about which persons have decided, oldest first, live or not.
+
+    These are the texts of memories that a person put into the archive, and those that a person replaced or forgot.
+    Only those of the statements with the ids `statement_ids` are returned.
+    """
+    where = (scope.owner_key, scope.line_id, scope.character, list(statement_ids))
+    rows = await db_session.raw.fetch(_LIST_SETTLED, *where)
+    return [(UUID(row["key"]), row["statement_id"], row["content"]) for row in rows]
+
+
+def _where(scope: ScopeKey) -> tuple[UUID, UUID, int, str]:
+    return scope.owner_key, scope.line_id, scope.rank, scope.character

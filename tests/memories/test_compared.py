@@ -1,0 +1,137 @@
+"""What becomes of a new sentence, against a slow reference that compares it with everything in the scope."""
+
+from types import SimpleNamespace
+from typing import cast
+from uuid import UUID, uuid4
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from app.chats.head import Head
+from app.kit.db import Connection, DbSession
+from app.knowledge.known import fold
+from app.knowledge.scopes import ScopeKey
+from app.memories.candidates import Candidates
+from app.memories.dedupe import Known, compare, similarity
+from app.memories.known_memories import Forgotten, Held, Taught, keeping_of, read_known
+from app.memories.memory import Memory
+from app.memories.queries import Choice, list_of_scope
+from app.memories.settings import MemorySettings
+from tests.conftest import NOON
+from tests.memories.test_held import KEYS, Text, fill, texts
+
+SENTENCES = (
+    "Mira has two cats.",
+    "Mira has three cats.",
+    "mira  HAS two cats.",
+    "Kai sails.",
+    "Kai sails",
+    "猫が好き。",
+    "!",
+)
+LINE = (UUID(int=1), UUID(int=2))
+"""The line that learns, of a chat that has taught nothing yet."""
+
+FILL_LINE = """
+    INSERT INTO chats (chat_key, line_id, tenant, chat_id, line_created_at, created_at, last_active_at)
+    VALUES ($1, $2, 'x', 'y', now(), now(), now())"""
+
+Outcome = Forgotten | Taught | UUID | None
+"""What becomes of a sentence; the id of a memory if it is a new text of that memory."""
+
+contents = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=3)
+limits = st.builds(
+    MemorySettings,
+    max_memories=st.integers(1, 4),
+    forget_below=st.sampled_from([None, 0.1, 0.3]),
+    dedupe_threshold=st.sampled_from([0, 0.3, 0.6, 0.85, 1]),
+)
+
+
+@st.composite
+def said(draw: st.DrawFn) -> list[Text]:
+    """Statements with some of the sentences as their texts."""
+    return [one._replace(content=one.content and draw(st.sampled_from(SENTENCES))) for one in draw(texts())]
+
+
+async def judge_slowly(
+    db_session: DbSession, scope: ScopeKey, found: list[Text], sentence: str, limits: MemorySettings
+) -> Outcome:
+    """What becomes of a sentence, after all memories of the scope were judged and all texts compared."""
+    memories = await list_of_scope(db_session, scope, keeping_of(limits, NOON), Choice())
+    gone = [Known[UUID | Forgotten](Forgotten(key), text, is_forgotten=True) for key, text in list_forgotten(found)]
+    kept = {one.memory_id: one for one in sorted(memories, key=age_of) if not one.archived}
+    known = [Known[UUID | Forgotten](one.memory_id, one.content, one.origin == "person") for one in kept.values()]
+    verdict = compare(sentence, [*gone, *known], threshold=limits.dedupe_threshold)
+    if isinstance(verdict.id, Forgotten):
+        return verdict.id
+    if verdict.id and verdict.outcome == "duplicate":
+        return Taught(verdict.id, kept[verdict.id].statement_id)
+    equal = [one for one in memories if one.archived and not one.archived_by_person and is_same(one.content, sentence)]
+    if equal:
+        faded = max(equal, key=lambda one: (one.order_key, one.memory_id))
+        return Taught(faded.memory_id, faded.statement_id)
+    settled = [one for one in found if one.content and is_same(one.content, sentence) and is_settled(one, found)]
+    if settled:
+        newest = max(settled, key=lambda one: (-one.age_days, one.statement_id))
+        return Taught(newest.key, newest.statement_id)
+    return verdict.id
+
+
+def list_forgotten(found: list[Text]) -> list[tuple[UUID, str]]:
+    """All texts of the memories whose newest live statement has no text, sorted by the memory."""
+    forgotten = list[tuple[UUID, str]]()
+    for key in KEYS:
+        live = [one for one in found if one.key == key and one.is_live]
+        if live and max(live, key=lambda one: (-one.age_days, one.statement_id)).content is None:
+            forgotten += [(key, one.content) for one in found if one.key == key and one.content]
+    return forgotten
+
+
+def age_of(memory: Memory) -> tuple[object, ...]:
+    return memory.learnt_at, memory.statement_id
+
+
+def is_same(one: str, other: str) -> bool:
+    return fold(one) == fold(other)
+
+
+def is_settled(one: Text, found: list[Text]) -> bool:
+    """Whether a person put a memory into the archive, or replaced or forgot this text of it."""
+    later = [(-other.age_days, other.statement_id) for other in found if other.key == one.key and other.is_set]
+    return one.archived is True or any(age > (-one.age_days, one.statement_id) for age in later)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(said(), contents, limits)
+async def test_sentences_become_what_the_reference_says(
+    connection: Connection, found: list[Text], sentences: list[str], limits: MemorySettings
+) -> None:
+    scope = ScopeKey("user", "x", uuid4())
+    head = cast("Head", SimpleNamespace(line=LINE))
+    writing = connection.transaction()
+    await writing.start()
+    try:
+        await fill(connection, scope, found)
+        await connection.execute(FILL_LINE, *LINE)
+        db_session = cast("DbSession", SimpleNamespace(raw=connection))
+        known = await read_known(db_session, head, scope, None, limits, NOON, sentences)
+        for sentence in sentences:
+            outcome = known.compare(sentence, limits.dedupe_threshold)
+            became = outcome.memory_id if isinstance(outcome, Held) else outcome
+            assert became == await judge_slowly(db_session, scope, found, sentence, limits)
+    finally:
+        await writing.rollback()
+
+
+written = st.text(st.sampled_from("abcABC éßİı12 .,-_\u0307\u3000猫が"), max_size=30)
+
+
+@given(st.lists(written, min_size=1, max_size=3), written, st.floats(0, 1))
+@example(["straße"], "STRASSE", 1.0)
+@example(["a b"], "a b c", similarity("a b", "a b c"))
+def test_candidates_are_all_that_can_be_found(sentences: list[str], text: str, threshold: float) -> None:
+    candidates = Candidates(sentences, threshold)
+    found = any(similarity(one, text) > threshold or is_same(one, text) for one in sentences)
+    assert candidates.has(text) == found
+    assert candidates.is_equal(text) == any(is_same(one, text) for one in sentences)
