@@ -5,8 +5,10 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+import orjson
 from sqlalchemy.dialects.postgresql import insert
 
+from app.chats.ranges import Range
 from app.consolidation.models import Consolidation
 from app.kit.db import Connection, DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
@@ -28,10 +30,17 @@ _TOUCHED = """
 
 # A range without any eligible message is `extractive`, too, but has the version of the prompt.
 _READ_BY_RULE = """
-    SELECT first_seq, last_seq FROM consolidations
+    FROM consolidations
     WHERE chat_key = $1 AND line_id = $2 AND last_seq >= $3 AND first_seq <= $4 AND origin = 'extractive'
-        AND prompt_version LIKE 'extractive/%'
-    ORDER BY first_seq"""
+        AND prompt_version LIKE 'extractive/%'"""
+
+_LIST_READ_BY_RULE = f"SELECT first_seq, last_seq {_READ_BY_RULE} ORDER BY first_seq LIMIT $5"
+
+_COUNT_READ_BY_RULE = f"SELECT count(*)::int, min(first_seq), max(last_seq) {_READ_BY_RULE}"
+
+_FOLLOWING = """
+    SELECT key, (payload -> $5)::text AS following FROM work
+    WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY ($4) AND payload ? $5"""
 
 _UPDATE_HASHES = f"""
     UPDATE consolidations c SET current_hash = n.current_hash FROM (
@@ -78,12 +87,31 @@ async def list_touched(db_session: DbSession, line: Line, seqs: Sequence[int]) -
     return await db_session.raw.fetch(_TOUCHED, *line, list(seqs))
 
 
-async def list_read_by_rule(db_session: DbSession, line: Line, first_seq: int, last_seq: int) -> list[asyncpg.Record]:
-    """Return (first_seq, last_seq) of the ranges that rules have read and that have a message between two seqs.
+async def list_read_by_rule(
+    db_session: DbSession, line: Line, first_seq: int, last_seq: int, at_most: int
+) -> list[Range]:
+    """Return the ends of the first ranges with a message between two seqs that were read without a model, in order.
 
     Ranges of which no message was eligible (`app/chats/eligibility.py`) are left out: the rules had nothing to read.
     """
-    return await db_session.raw.fetch(_READ_BY_RULE, *line, first_seq, last_seq)
+    rows = await db_session.raw.fetch(_LIST_READ_BY_RULE, *line, first_seq, last_seq, at_most)
+    return [(row["first_seq"], row["last_seq"]) for row in rows]
+
+
+async def count_read_by_rule(
+    db_session: DbSession, line: Line, first_seq: int, last_seq: int
+) -> tuple[int, int | None, int | None]:
+    """Return how many ranges `list_read_by_rule` finds without a limit, and the first and the last seq of them all."""
+    row = await db_session.raw.fetchrow(_COUNT_READ_BY_RULE, *line, first_seq, last_seq)
+    return tuple(row) if row else (0, None, None)
+
+
+async def list_following(
+    db_session: DbSession, line: Line, layer: str, field: str, keys: Sequence[str]
+) -> dict[str, list[Range]]:
+    """Return the pairs of seqs in a field of the payloads of due work, by the key of the work; only where it exists."""
+    rows = await db_session.raw.fetch(_FOLLOWING, *line, layer, list(keys), field)
+    return {row["key"]: [(first, last) for first, last in orjson.loads(row["following"])] for row in rows}
 
 
 async def update_hashes(db_session: DbSession, line: Line, rows: Sequence[tuple[int, bytes]]) -> None:
