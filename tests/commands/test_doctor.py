@@ -14,6 +14,7 @@ from app.kit.db import Database
 from app.kit.job_context import JobContext
 from app.registry import LAYERS
 from tests.background import LONG_S, PATIENCE_S, running
+from tests.commands.here import outcome_here
 from tests.conftest import PROJECT, sqlalchemy_url
 from tests.slowness import ALLOCATOR, SLOWNESS
 
@@ -33,6 +34,13 @@ async def doctor(folder: Path, *options: str, **settings: str) -> tuple[int | No
     return process.returncode, out.decode()
 
 
+async def doctor_here(folder: Path, *options: str, **settings: str) -> tuple[int, str]:
+    """The same of the command in this process."""
+    code, said, error = await outcome_here(folder, "doctor", *options, **settings)
+    assert error == ""
+    return code, said
+
+
 async def test_only_a_fault_changes_the_exit_code(tmp_path: Path, fresh_database_url: str) -> None:
     code, text = await doctor(tmp_path, MEMOBOOK_DATABASE_URL=fresh_database_url)
     assert code == 1, text
@@ -46,17 +54,17 @@ async def test_only_a_fault_changes_the_exit_code(tmp_path: Path, fresh_database
         async with asyncio.timeout(PATIENCE_S), database.raw() as connection:
             while not await workers.count_workers(connection):
                 pass
-        code, text = await doctor(tmp_path, MEMOBOOK_DATABASE_URL=fresh_database_url)
+        code, text = await doctor_here(tmp_path, MEMOBOOK_DATABASE_URL=fresh_database_url)
         assert code == 0, text
         assert "note     model        No model is configured" in text
-        code, text = await doctor(tmp_path, "--host", "0.0.0.0", MEMOBOOK_DATABASE_URL=fresh_database_url)
+        code, text = await doctor_here(tmp_path, "--host", "0.0.0.0", MEMOBOOK_DATABASE_URL=fresh_database_url)
     assert code == 1
     assert "fault    keys " in text
     assert text.count("fault ") == 1, text
 
 
 async def test_the_output_can_be_json(tmp_path: Path) -> None:
-    code, text = await doctor(tmp_path, "--json")
+    code, text = await doctor_here(tmp_path, "--json")
     document = orjson.loads(text)
     assert (code, document["status"]) == (1, "fault")
     assert document["checks"][1] == {
@@ -68,6 +76,6 @@ async def test_the_output_can_be_json(tmp_path: Path) -> None:
 
 
 async def test_a_wrong_setting_is_a_fault(tmp_path: Path) -> None:
-    code, text = await doctor(tmp_path, MEMOBOOK_DATABASE_POOL="many")
+    code, text = await doctor_here(tmp_path, MEMOBOOK_DATABASE_POOL="many")
     assert code == 1
     assert text.startswith("fault    settings     MEMOBOOK_DATABASE_POOL:")

@@ -9,6 +9,7 @@ from app.kit.settings import Settings
 from app.kit.tokens import count_tokens
 from app.memos.prompts import MEMO
 from app.registry import LAYERS
+from tests.commands.here import refusal_here
 from tests.commands.test_start import refusal
 from tests.conftest import PROJECT
 from tests.layers.samples import SAMPLES
@@ -24,7 +25,7 @@ async def test_a_wrong_prompt_is_named_before_anything_is_started(tmp_path: Path
 
 
 async def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    said = await refusal(tmp_path, "up", MEMOBOOK_PROMPTS_DIR="nowhere")
+    said = await refusal_here(tmp_path, "up", MEMOBOOK_PROMPTS_DIR="nowhere")
     assert said == "memobook: MEMOBOOK_PROMPTS_DIR: nowhere: cannot be read (No such file or directory)\n"
 
 
@@ -33,7 +34,7 @@ async def test_a_prompt_that_leaves_no_room_is_listed_with_its_size(tmp_path: Pa
     placeholders = " ".join(f"{{{{{name}}}}}" for name in sorted(MEMO.placeholders))
     (tmp_path / "prompts/memo.md").write_text(f"{'Rules. ' * 2_000}\n=== user ===\n{placeholders}\n")
     settings = {"MEMOBOOK_PROMPTS_DIR": "prompts", "MEMOBOOK_LLM_CONTEXT_TOKENS": "4096"}
-    said = await refusal(tmp_path, "worker", **settings)
+    said = await refusal_here(tmp_path, "worker", **settings)
     assert said.startswith("memobook: MEMOBOOK_PROMPTS_DIR: prompts/memo.md: takes 4,0")
     assert said.endswith(
         " of the 4,096 tokens of MEMOBOOK_LLM_CONTEXT_TOKENS; it may take at most three quarters of them\n"
@@ -44,7 +45,7 @@ async def test_a_prompt_that_leaves_no_room_is_listed_with_its_size(tmp_path: Pa
 @pytest.mark.parametrize("layer", ["sumary", "facts"])
 async def test_a_setting_of_a_layer_without_prompts_is_named(tmp_path: Path, name: str, layer: str) -> None:
     value = {"MODEL": '"large"', "MAX_TOKENS": "600", "TEMPERATURE": "1", "EXTRA_BODY": "{}"}[name]
-    said = await refusal(tmp_path, "worker", **{f"MEMOBOOK_LLM_{name}_OF": f'{{"{layer}": {value}}}'})
+    said = await refusal_here(tmp_path, "worker", **{f"MEMOBOOK_LLM_{name}_OF": f'{{"{layer}": {value}}}'})
     assert said == (
         f"memobook: MEMOBOOK_LLM_{name}_OF: no layer '{layer}' asks a model; the layers that do are "
         "memos, summary, diary, scenes, consolidation\n"

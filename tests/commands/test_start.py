@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from app.kit.errors import DatabaseRejected
 from app.local.running import Urls
 from app.migrate import naming_missing_extension
+from tests.commands.here import refusal_here, said_here
 from tests.conftest import PROJECT, sqlalchemy_url
 from tests.proxies import FreezingProxy
 from tests.scripted_embeddings import ScriptedEmbeddings
@@ -25,13 +26,6 @@ async def refusal(folder: Path, *command: str, **settings: str) -> str:
     """What a command says to stderr before it ends with 1."""
     code, _, said = await outcome(folder, *command, **settings)
     assert code == 1, said
-    return said
-
-
-async def said_by(folder: Path, *command: str, **settings: str) -> str:
-    """What a command says to stdout before it ends with 0."""
-    code, said, error = await outcome(folder, *command, **settings)
-    assert code == 0, error
     return said
 
 
@@ -64,7 +58,7 @@ async def test_a_database_that_does_not_exist_is_named(tmp_path: Path, servers: 
 
 async def test_a_migration_ends_without_a_server(tmp_path: Path) -> None:
     url = f"postgresql://memobook@/memobook?host={tmp_path}"
-    said = await refusal(tmp_path, "migrate", MEMOBOOK_DATABASE_URL=url)
+    said = await refusal_here(tmp_path, "migrate", MEMOBOOK_DATABASE_URL=url)
     assert said == "memobook: MEMOBOOK_DATABASE_URL: The database is not reachable.\n"
 
 
@@ -109,7 +103,7 @@ async def test_a_role_that_may_not_add_vectors_is_named(tmp_path: Path, servers:
     await connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")  # without the extensions of template1
     await connection.close()
     head, query = servers.database_url.split("?", 1)
-    said = await refusal(tmp_path, "migrate", MEMOBOOK_DATABASE_URL=f"{head.rsplit('/', 1)[0]}/{name}?{query}")
+    said = await refusal_here(tmp_path, "migrate", MEMOBOOK_DATABASE_URL=f"{head.rsplit('/', 1)[0]}/{name}?{query}")
     assert said == (
         "memobook: MEMOBOOK_DATABASE_URL: The role may not create the extension vector in the database:"
         " a superuser has to run CREATE EXTENSION vector in it.\n"
@@ -140,7 +134,7 @@ async def test_another_fault_is_not_taken_for_a_missing_extension(database_url: 
 async def test_vectors_of_another_model_end_the_start(tmp_path: Path, fresh_database_url: str, command: str) -> None:
     async with ScriptedEmbeddings() as server:
         settings = {"MEMOBOOK_DATABASE_URL": fresh_database_url, "MEMOBOOK_EMBEDDINGS_BASE_URL": server.base_url}
-        done = await said_by(tmp_path, "reindex", **settings, MEMOBOOK_EMBEDDINGS_MODEL="tiny")
+        done = await said_here(tmp_path, "reindex", **settings, MEMOBOOK_EMBEDDINGS_MODEL="tiny")
         assert done == "All chats have vectors of tiny (64 dimensions).\n"
         said = await refusal(tmp_path, command, **settings, MEMOBOOK_EMBEDDINGS_MODEL="other")
     assert said == (
@@ -158,7 +152,7 @@ async def test_vectors_of_another_model_end_up_with_one_line(
             "MEMOBOOK_REDIS_URL": servers.redis_url,
             "MEMOBOOK_EMBEDDINGS_BASE_URL": server.base_url,
         }
-        await said_by(tmp_path, "reindex", **settings, MEMOBOOK_EMBEDDINGS_MODEL="tiny")
+        await said_here(tmp_path, "reindex", **settings, MEMOBOOK_EMBEDDINGS_MODEL="tiny")
         code, said, error = await outcome(tmp_path, "up", "--port", "0", **settings, MEMOBOOK_EMBEDDINGS_MODEL="other")
     assert (code, said) == (1, "")
     assert error == (
@@ -181,7 +175,7 @@ async def test_vectors_of_another_model_end_up_with_one_line(
 async def test_a_reindex_needs_its_model(
     tmp_path: Path, database_url: str, settings: dict[str, str], reason: str
 ) -> None:
-    said = await refusal(tmp_path, "reindex", MEMOBOOK_DATABASE_URL=database_url, **settings)
+    said = await refusal_here(tmp_path, "reindex", MEMOBOOK_DATABASE_URL=database_url, **settings)
     assert said == f"memobook: {reason}\n"
 
 

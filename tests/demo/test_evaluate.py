@@ -7,15 +7,16 @@ import pytest
 
 from app.demo.tally import Outcome, count_outcomes, word_tally
 from app.kit.refusals import Refusal
+from tests.commands.here import refusal_here
 from tests.demo.running import run_command, write_beginning
 from tests.oracle.answers import DECLINES
 from tests.scenes.story import NO_BREAK, asked_for
 from tests.scripted_model import Request, ScriptedModel, quoting_memo, refuses
 
 
-async def evaluate(model: ScriptedModel | None, *options: str) -> tuple[int | None, str, str]:
+async def evaluate(model: ScriptedModel, *options: str) -> tuple[int | None, str, str]:
     """Exit code, output and complaints of `memobook eval` with a model."""
-    configured = {"MEMOBOOK_LLM_BASE_URL": model.base_url, "MEMOBOOK_LLM_MODEL": "scripted"} if model else {}
+    configured = {"MEMOBOOK_LLM_BASE_URL": model.base_url, "MEMOBOOK_LLM_MODEL": "scripted"}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MEMOBOOK_")}
     return await run_command("eval", *options, env=inherited | configured)
 
@@ -49,9 +50,8 @@ async def test_the_memory_and_the_table_are_printed(model: ScriptedModel, tmp_pa
     assert len(model.calls) == sum(int(row[5]) for row in rows.values() if len(row) == 11)
 
 
-async def test_without_a_model_one_line_says_what_to_set() -> None:
-    code, _, error = await evaluate(None)
-    assert code == 1
+async def test_without_a_model_one_line_says_what_to_set(tmp_path: Path) -> None:
+    error = await refusal_here(tmp_path, "eval")
     assert error == "memobook: no model is configured; set MEMOBOOK_LLM_BASE_URL and MEMOBOOK_LLM_MODEL\n"
 
 

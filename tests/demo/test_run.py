@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands.here import outcome_here
 from tests.demo.running import run, write_beginning
 from tests.local.conftest import processes_of
 
@@ -96,7 +97,7 @@ async def test_an_unusable_file_is_reported_in_one_line(tmp_path: Path, content:
     path = tmp_path / "chat.jsonl"
     if content is not None:
         path.write_bytes(content)
-    code, out, error = await run(tmp_path, "--input", str(path))
+    code, out, error = await outcome_here(tmp_path, "demo", "--once", "--data", "data", "--input", str(path))
     assert (code, out) == (1, "")
     assert error == f"memobook: {complaint.format(path=path)}\n"
     assert not (tmp_path / "data").exists()

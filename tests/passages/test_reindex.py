@@ -23,7 +23,7 @@ from app.main import create_app
 from app.pipeline import open_database
 from app.registry import LAYERS
 from tests.background import settle
-from tests.commands.test_start import refusal, said_by
+from tests.commands.here import refusal_here, said_here
 from tests.conftest import PROJECT, SETTLE_S, client_of, sqlalchemy_url
 from tests.meaning.asking import find_best, mean, rest
 from tests.memories.asking import write
@@ -67,7 +67,7 @@ class Stage:
 
     async def reindex(self, model: ScriptedEmbeddings) -> list[str]:
         """What `memobook reindex` says."""
-        return (await said_by(self.place, "reindex", **self.settings(model))).splitlines()
+        return (await said_here(self.place, "reindex", **self.settings(model))).splitlines()
 
     @asynccontextmanager
     async def reindexing(self) -> AsyncIterator[asyncio.subprocess.Process]:
@@ -261,6 +261,6 @@ async def test_a_model_that_is_away_ends_the_run_with_one_line(stage: Stage, clo
     stage.coming.otherwise = refuses(401)
     async with stage.serve(stage.former) as service:
         await begin(service, clock)
-        said = await refusal(stage.place, "reindex", **stage.settings(stage.coming))
+        said = await refusal_here(stage.place, "reindex", **stage.settings(stage.coming))
     assert said == "memobook: MEMOBOOK_EMBEDDINGS_BASE_URL: the model refuses the key (401)\n"
     assert await stage.is_current(stage.former)
