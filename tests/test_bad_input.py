@@ -44,35 +44,65 @@ fuzzed = settings(
 )
 
 
+class WrittenChat:
+    """A chat with something of each kind. Examples share it until a request has changed it."""
+
+    def __init__(self, api: httpx.AsyncClient) -> None:
+        self._api = api
+        self._ids: dict[str, str] | None = None
+
+    async def begin(self) -> dict[str, str]:
+        """The values of the parameters of paths."""
+        self._ids = self._ids or await self._write()
+        return self._ids
+
+    def has_changed(self) -> None:
+        """Begin the next example with another chat."""
+        self._ids = None
+
+    async def _write(self) -> dict[str, str]:
+        api, chat_id = self._api, f"c-{uuid4().hex}"
+        await append(api, talk(1, 3), chat_id)
+        memo = ok(await api.post(f"/v1/chats/{chat_id}/memos", json={"text": "They met at sea."}), 201)
+        entry = ok(await api.post(f"/v1/chats/{chat_id}/diary", json={"content": "She came back."}), 201)
+        scene = ok(await api.put(f"/v1/chats/{chat_id}/scenes/breaks/2"), 201)["items"][0]
+        memory = ok(await api.post(f"/v1/chats/{chat_id}/memories", json={"content": "She came back."}), 201)
+        return {
+            "chat_id": chat_id,
+            "message_id": "m2",
+            "memory_id": memory["id"],
+            "memo_id": memo["id"],
+            "entry_id": entry["id"],
+            "scene_id": scene["id"],
+            "tool": "save_memory",
+            "name": "Kai",
+            "key": "lamp",
+            "label": "user",
+            "user_id": "mira",
+        }
+
+
+@pytest.fixture
+def written(api: httpx.AsyncClient) -> WrittenChat:
+    """A chat for the examples of the test."""
+    return WrittenChat(api)
+
+
 @pytest.mark.parametrize(("method", "path", "schema"), WITH_BODY)
 @fuzzed
 @given(data=st.data())
 async def test_no_body_breaks_anything(
-    api: httpx.AsyncClient, method: str, path: str, schema: Json, data: st.DataObject
+    api: httpx.AsyncClient, written: WrittenChat, method: str, path: str, schema: Json, data: st.DataObject
 ) -> None:
     """Bodies as the schema has them, with something wild in most of them."""
     body = data.draw(nearly(schema, DEFINITIONS))
-    chat_id = f"c-{uuid4().hex}"
-    await append(api, talk(1, 3), chat_id)
-    memo = ok(await api.post(f"/v1/chats/{chat_id}/memos", json={"text": "They met at sea."}), 201)
-    entry = ok(await api.post(f"/v1/chats/{chat_id}/diary", json={"content": "She came back."}), 201)
-    scene = ok(await api.put(f"/v1/chats/{chat_id}/scenes/breaks/2"), 201)["items"][0]
-    memory = ok(await api.post(f"/v1/chats/{chat_id}/memories", json={"content": "She came back."}), 201)
-    ids = {
-        "memory_id": memory["id"],
-        "memo_id": memo["id"],
-        "entry_id": entry["id"],
-        "scene_id": scene["id"],
-        "tool": "save_memory",
-        "name": "Kai",
-        "key": "lamp",
-        "label": "user",
-        "user_id": "mira",
-    }
-    url = path.format(chat_id=chat_id, message_id="m2", **ids)
+    ids = await written.begin()
+    chat_id = ids["chat_id"]
+    url = path.format(**ids)
     answer = await api.request(method, url, content=to_json(body), headers={"Content-Type": "application/json"})
     _check(answer, "body")
     if answer.is_success:
+        written.has_changed()
         for question in QUESTIONS:
             ok(await api.get(f"/v1/chats/{chat_id}{question}"), 200)
         ok(await api.get("/v1/chats"), 200)
