@@ -67,7 +67,7 @@ Terms:
 - **history**: the newest messages, word for word. It begins at the **anchor**. A **cut** removes its oldest messages,
   usually once memories **cover** them (are made from them).
 - **layer**: a part of the service, usually for one kind of memory, such as `memos` or `diary`.
-- **batch**: the messages of one memo. The newest memos, the **window**, are in the context.
+- **memo**: two or three highlights of one **batch** of messages. The newest memos, the **window**, are in the context.
 - **scene**: a stretch of one place, time and cast. A **break** ends it, and a **recap** summarises it. The **running
   recap** summarises all scenes.
 - **fold**: a step that works new material into a growing text, such as the summary, and makes its next **version**.

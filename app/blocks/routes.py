@@ -39,8 +39,9 @@ async def list_blocks(
 ) -> Response:
     """List the core blocks as they hold for a chat, in the order of the prompt.
 
-    A whole text in a near scope replaces those of wider scopes; an edit builds on them. A block into which nothing was
-    written is left out, unless memories are added to it: the block `facts` begins with those of importance 0.7 or more.
+    A text that was written whole in a near scope replaces the texts of wider scopes; an edit in a near scope is applied
+    to the texts of wider scopes. A block into which nothing was written is left out, except `facts` if it begins with
+    memories (those of importance 0.7 or more).
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)
@@ -67,7 +68,7 @@ async def list_block_texts(
 ) -> Response:
     """List the operations on a core block, newest first.
 
-    They are those of all scopes that the chat sees.
+    The list has the operations of all scopes that the chat sees.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list_texts(db_session, view, label, limit, cursor)
@@ -100,7 +101,7 @@ async def edit_block(
 ) -> Response:
     """Edit the text of a core block as the chat sees it. The texts of wider scopes stay as they are.
 
-    If it does not contain the pattern, or would become too long, the answer is a 409.
+    If the text does not contain the pattern, or would become too long, the answer is a 409.
     """
     await book.edit_in_chat(db_session, ref, _edit_of(label, body), character=character, now=clock())
     await db_session.run_deferred()
@@ -176,7 +177,7 @@ def _make_router(of: WideScope) -> APIRouter:
     ) -> Response:
         """Edit the text of a block of the scope.
 
-        If it does not contain the pattern, or would become too long, the answer is a 409.
+        If the text does not contain the pattern, or would become too long, the answer is a 409.
         """
         await book.edit_in_scope(db_session, scope, _edit_of(label, body), now=clock())
         return await _get(db_session, Viewpoint.of_scope(scope), label)

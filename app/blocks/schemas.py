@@ -63,8 +63,8 @@ class BlockOut(BaseModel):
     """A block with its present text."""
 
     id: UUID = Field(
-        description="The id of the last operation that changed the text. If the text consists of memories alone, it "
-        "changes with the newest memory."
+        description="The id of the last operation that changed the text. If the text consists of memories alone, "
+        "the id changes with the newest memory."
     )
     label: str = Field(description=_LABEL)
     text: str = Field(description="The text.")
@@ -82,7 +82,7 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    The history of the block `facts` also contains one or two items that stand for its important memories: a `replace`
+    The history of the block `facts` also contains one or two items that represent its important memories: a `replace`
     with the origin `extractive`, and an `append` for memories that were learnt after a tool replaced the whole text.
     They show the present memories, and have the date of the newest.
     """

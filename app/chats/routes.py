@@ -56,7 +56,7 @@ async def list_chats(
 ) -> Response:
     """List chats, newest first.
 
-    With `user_id`, or for a token limited to a user, those with the latest activity come first.
+    With `user_id`, or for a token limited to a user, the chats with the latest activity come first.
     """
     before = decode_cursor(cursor, datetime, UUID) if cursor else None
     chats = await service.list_chats(

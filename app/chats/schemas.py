@@ -23,8 +23,8 @@ DISABLED = (
 class Character(RequestModel):
     """A character of the chat.
 
-    It updates the stored character with this id, or with this name as its current or a former name. If there is none,
-    it is added.
+    It updates the stored character that has this id, or this name as its current or a former name. If there is no such
+    character, a new one is added.
     """
 
     id: UUID | None = Field(
@@ -144,7 +144,7 @@ class Counters(BaseModel):
 
     messages: int = Field(description="The number of messages on the line, without deleted ones.")
     turns: int = Field(description="The number of turns.")
-    tokens: int = Field(description="The o200k tokens of these messages.")
+    tokens: int = Field(description="The o200k tokens of the counted messages.")
     memos: int = Field(description="The number of memos in the memo book.")
 
 

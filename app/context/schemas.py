@@ -62,23 +62,25 @@ class ContextQuery(BaseModel):
     )
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
         None,
-        description="The text that recall searches for; by default the newest message, with earlier ones if it is "
-        "short. If the context exceeds `max_tokens`, the results are left out first. With a `query`, `time`, the "
-        "diary and the memos are left out before the results.",
+        description="The text to search for (see `recall`); by default the newest message, with earlier ones if it is "
+        "short. If the context exceeds `max_tokens`, the results are left out first. If a `query` is given, the "
+        "results are left out after `time`, the diary and the memos.",
     )
     recall: Literal["off", "auto"] | None = Field(
         None,
-        description="Overrides the chat's `recall.mode`. With `auto`, the segment `recalled` contains search results: "
-        "memories, memos, diary entries, recaps of scenes, and messages that have left the history.",
+        description="Overrides the chat's `recall.mode`. With `auto`, the service searches, and the segment "
+        "`recalled` contains the results: memories, memos, diary entries, recaps of scenes, and messages that have "
+        "left the history.",
     )
     recall_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = Field(
         None, description="The limit of the segment `recalled` in o200k tokens; by default the chat's `recall.tokens`."
     )
     character: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
         None,
-        description="The character that speaks next, one of the chat's characters if the chat lists any. The context "
-        "contains only its diary, and only its part of the scope `character`. By default the only one that is not "
-        "disabled. If there are several, the context contains no diary and nothing of this scope.",
+        description="The character that speaks next; by default the chat's only character that is not disabled. If the "
+        "chat lists characters, it must be one of them. Of the diaries and the scope `character`, the context contains "
+        "only what belongs to this character. If none is given and several are not disabled, it contains no diary and "
+        "nothing of this scope.",
     )
     line: UUID | None = Field(None, description="A line other than the current one.")
     draft: Content | None = Field(
@@ -87,7 +89,7 @@ class ContextQuery(BaseModel):
     )
     before: Annotated[Text, Field(min_length=1, max_length=128)] | None = Field(
         None,
-        description="The id of a message of the history. The context is then that for generating this message again: "
+        description="The id of a message of the history. The context is then made for generating this message again: "
         "it contains neither this message nor later ones, nor what was learnt from them in this chat. What a person "
         "wrote into facts, blocks, memories or the summary, and what other chats share, is as it is now.",
     )
@@ -181,7 +183,7 @@ class SegmentOut(BaseModel):
     tokens: int = Field(description="The o200k tokens of its text in this format.")
     cacheable: bool = Field(
         description="Whether the segment and everything before it stay the same in the next turn. For the segment "
-        "`history`, whether its first message does."
+        "`history`, whether its first message stays the same."
     )
     sources: list[str] = Field(description="What it was made from: `memo:…`, `message:…`, `summary:3`.")
     depth: int | None = Field(None, description="Only for a segment among the messages: how many messages follow it.")
@@ -300,11 +302,11 @@ class InclusionOut(BaseModel):
     message_id: str = Field(description="Its id.")
     status: str = Field(
         description="How the context contains it: `verbatim`, `pinned`, or the kind of memory that covers it, such as "
-        "`memo`. Otherwise the reason: `out_of_budget`, `pending`, `failed`, `expired` (its memo has left the prompt), "
+        "`memo`. Or why it does not: `out_of_budget`, `pending`, `failed`, `expired` (its memo has left the prompt), "
         "`excluded`, `hidden`, or `none` (never summarised, or nothing worth remembering)."
     )
     by: str | None = Field(
-        description="The memory that covers it or will cover it, such as `memo:…`; null if it is `verbatim` or "
-        "`pinned`. If none does: a fact or memory that was learnt from it, the memo that found nothing memorable in "
-        "it, or null."
+        description="What covers the message or will cover it, such as `memo:…`; null if it is `verbatim` or `pinned`. "
+        "If nothing covers the message: a fact or memory that was learnt from it, the memo that found nothing "
+        "memorable in it, or null."
     )

@@ -110,7 +110,10 @@ async def get_diary_entry(ref: ReadingChat, entry_id: EntryId, db_session: Db, l
 async def edit_diary_entry(
     ref: WritingChat, entry_id: EntryId, body: EntryPatch, db_session: Db, clock: Now
 ) -> Response:
-    """Edit an entry, or let it stay even if its reply changes. A fold that covers the entry is made again."""
+    """Edit an entry, or keep it even if the reply that it belongs to changes.
+
+    A fold that covers the entry is made again.
+    """
     await book.edit_entry(db_session, ref, entry_id, body.given(), now=clock())
     await db_session.run_deferred()
     return OrjsonResponse(_entry_out(await book.get_entry(db_session, ref, entry_id)))

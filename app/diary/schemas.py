@@ -26,8 +26,8 @@ class EntryOut(BaseModel):
     )
     message_id: str | None = Field(
         description="The reply of an entry that a tool wrote; null until the reply is appended, unless the call named "
-        "it. Contexts contain the entry only while the reply has the same text, and is not deleted or hidden by a "
-        "person, unless a person keeps or edits the entry."
+        "it. Contexts contain the entry only while the reply has the same text, and is neither deleted nor "
+        "hidden by a person. An entry that a person keeps or edits does not depend on the reply."
     )
     origin: Origin = Field(description=ORIGIN)
     edited: bool = Field(description=f"{EDITED} No model rewrites it afterwards.")
@@ -59,7 +59,7 @@ class SharedEntryOut(BaseModel):
         description="Whether this chat's contexts for the character contain it, unless a small `max_tokens` trims it."
     )
     dated_at: datetime = Field(description="The time in the other chat's story.")
-    created_at: datetime = Field(description="When it was written; the list is sorted by it.")
+    created_at: datetime = Field(description="When it was written. The list is sorted by this time.")
 
 
 class EntryIn(RequestModel):
@@ -93,8 +93,8 @@ class EntryPatch(Patch):
     kept: bool | None = Field(
         None,
         description="Keep an entry that a tool wrote, whatever happens to its reply. `false` or null makes it depend "
-        "on the reply again, which is a 409 if the reply never came or is no longer on the line. If the service wrote "
-        "the current text, the answer is always a 409.",
+        "on the reply again; the answer is a 409 if the reply never came or is no longer on the line. If the service "
+        "wrote the current text, the answer is always a 409.",
     )
 
 
@@ -105,8 +105,8 @@ class FoldedOut(BaseModel):
     version: int | None = Field(description="The number of the latest valid version, from 1.")
     text: str = Field(description="The text, in the character's voice.")
     entries: int = Field(description="The number of entries that it covers; at most 1,000 are counted.")
-    first_at: datetime | None = Field(description="When the first of them was written.")
-    last_at: datetime | None = Field(description="When the last of them was written.")
+    first_at: datetime | None = Field(description="When the first of these entries was written.")
+    last_at: datetime | None = Field(description="When the last of these entries was written.")
     in_prompt: bool = Field(description=IN_PROMPT)
     origin: Origin | None = Field(description=ORIGIN)
     model: str | None = Field(description="The model that generated it.")
@@ -116,14 +116,14 @@ class FoldedOut(BaseModel):
 
 
 class RegenerateFolded(RequestModel):
-    """Which diary's newest fold to make again."""
+    """The diary whose newest fold to make again."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"character": "Kai"}]})
 
     character: Name | None = Field(
         None,
-        description="The character whose diary it is; required unless exactly one character of the chat is not "
-        "disabled, or the chat lists none.",
+        description="The character whose diary it is. May be left out if the chat lists no characters, or exactly one "
+        "that is not disabled.",
     )
 
 

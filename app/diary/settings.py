@@ -30,7 +30,7 @@ class DiarySettings(LayerSettings, PlacementSettings):
     scope: Literal["chat", "character"] = Field(
         "chat",
         description="`character` shares each diary with the user's other chats that have the same character and this "
-        "setting: contexts also contain their valid entries.",
+        "setting: contexts also contain the valid entries of these chats.",
     )
     lines: int = Field(
         50,

@@ -37,7 +37,7 @@ async def list_facts(
 ) -> Response:
     """List the facts as they hold for a chat, by key.
 
-    If several scopes have a value for a key, that of the nearest one holds.
+    If several scopes have a value for a key, the value of the nearest scope holds.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)
@@ -64,7 +64,7 @@ async def list_fact_values(
 ) -> Response:
     """List the present and former values of a fact, newest first.
 
-    They are those of all scopes that the chat sees.
+    The list has the values of all scopes that the chat sees.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list_values(db_session, view, key, limit, cursor)
@@ -136,7 +136,7 @@ def _make_router(of: WideScope) -> APIRouter:
     async def set_wide_fact(
         scope: Annotated[ScopeKey, of.writing], key: Key, body: FactIn, db_session: Db, clock: Now
     ) -> Response:
-        """Set a fact. It holds in all chats of the scope for which no nearer scope has a value.
+        """Set a fact. It holds in all chats of the scope, except where a nearer scope has a value.
 
         Returns 201 if the key had no value in the scope.
         """

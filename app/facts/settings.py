@@ -19,5 +19,6 @@ class FactSettings(LayerSettings, PlacementSettings):
     )
     budget: Budget | None = Field(
         Budget(type="percent", value=10),
-        description="A token limit for the facts in the prompt: the oldest beyond it are left out. Null sets none.",
+        description="A token limit for the facts in the prompt; null sets none. If the facts exceed it, the oldest "
+        "ones are left out.",
     )

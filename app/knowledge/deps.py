@@ -26,15 +26,15 @@ CharacterName = Annotated[
     Path(
         min_length=1,
         max_length=200,
-        description="The character's name, with the same exceptions.",
+        description="The character's name, with the same restrictions as `user_id`.",
         examples=["Kai"],
     ),
 ]
 OfCharacter = Annotated[
     Name | None,
     Query(
-        description="Of the scope `character`, only what belongs to this character is included. By default the chat's "
-        "only character that is not disabled."
+        description="The character whose part of the scope `character` is included; by default the chat's only "
+        "character that is not disabled."
     ),
 ]
 
@@ -47,8 +47,8 @@ class _OwnerConvertor(PathConvertor):
     """Matches a user's id or a character's name, which may contain slashes, in the paths of scopes.
 
     Each path has one meaning. `/v1/users/mira/facts/facts` is the fact `facts` of `mira`, so it must not mean the facts
-    of a user `mira/facts`. So after its first slash, an id or a name that is matched does not end with a part that is
-    the name of a kind of knowledge, and has no part `characters`.
+    of a user `mira/facts`. A matched id or name without a slash can be any text. In one with slashes, no part after the
+    first is `characters`, and the last part is not in `_KINDS`.
     """
 
     regex = f"[^/]*|[^/]*(?:/(?!characters/)[^/]*)*/(?!(?:characters|{'|'.join(_KINDS)})/)[^/]*"

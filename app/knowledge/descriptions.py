@@ -2,4 +2,4 @@
 
 SCOPE = "The scope in which it holds."
 CHARACTER = "The character, if the scope is `character`."
-SOURCES = "The messages of the chat that it was learnt from: `message:<id>`. Empty if no chat is given in the path."
+SOURCES = "From which messages of the chat in the path it was learnt: `message:<id>`. Empty if the path has no chat."

@@ -35,7 +35,7 @@ ORIGIN = (
     "The author: the service (`model`, or `extractive` without a model), a character (`tool`), or a person (`person`)."
 )
 IN_PROMPT = "Whether contexts contain it, unless a small `max_tokens` trims it."
-REFUSALS = "The refused answers of the model because of which the text was made without the model; else empty."
+REFUSALS = "The model's refused answers, if the text was made without the model because of them; else empty."
 EDITED = "Whether a person changed a text of the service or of a tool."
 
 
@@ -43,7 +43,7 @@ class RefusalOut(BaseModel):
     """An answer of the model that was refused."""
 
     kind: RefusalKind = Field(description=f"What is wrong with the answer. {REFUSAL_KINDS}")
-    reason: str = Field(description="The fault, in words. The next request to the model contained them.")
+    reason: str = Field(description="The fault, as the next request to the model described it.")
 
 
 _RENAME_IN_FILTERS = """
@@ -73,7 +73,7 @@ class RefusalsColumn:
     """The column of a row whose text is made without the model if the model gives no usable answer.
 
     `refusals` contains the answers of the model that were refused before the text was made without it. It is null if
-    no answer was refused, for example because no model was asked, and if the text has another origin.
+    no answer was refused, for example because no model was asked. It is also null if the text was not made in this way.
     """
 
     refusals: Mapped[list[dict[str, str]] | None] = mapped_column(Json)
@@ -92,9 +92,10 @@ def keep_refusals(refusals: Sequence[Refusal]) -> list[dict[str, str]] | None:
 
 
 def list_refusals(origin: str, refusals: list[dict[str, str]] | None) -> list[dict[str, str]]:
-    """Return the column `refusals` as the API has it (`RefusalOut`); nothing unless the text was quoted.
+    """Return the column `refusals` as the API has it (`RefusalOut`); empty unless the origin is `extractive`.
 
-    An older release that makes a text with the model leaves the column as it is, with the refusals of a former text.
+    With another origin, the column can still contain the refusals of a former text: an older release that makes a text
+    with the model does not clear it.
     """
     return (refusals or []) if origin == "extractive" else []
 
@@ -105,7 +106,7 @@ class DerivedRow(Generic[Of]):
 
     Attributes:
         of: The row as its layer reads it.
-        key: The key of the work item that makes it again; "" if its layer schedules that without `reschedule`.
+        key: The key of the work item that makes it again; "" if its layer does not schedule it with `reschedule`.
         first_seq: The first message of its range.
         last_seq: The last message of its range, inclusive.
         filters: The eligibility filters of the range.
@@ -176,8 +177,8 @@ async def reschedule(
 ) -> bool:
     """Schedule stale rows if the layer is enabled, and cancel the work of valid ones; return whether any is scheduled.
 
-    Rows that a person wrote or deleted are not touched. Work that a person requested is never cancelled. If its row is
-    stale, it is rescheduled; it keeps its payload, unless it had failed for good.
+    Rows that a person wrote or deleted are not touched. Work that a person requested is never cancelled. If the row is
+    stale, this work is rescheduled. It keeps its payload, unless it had failed for good.
     """
     own = [one for one in rehashed if not one.row.keeps_text]
     valid = [one.row.key for one in own if one.is_valid]

@@ -111,8 +111,9 @@ async def fork_chat(ref: WritingChat, wanted: ForkIn, caller: Writer, db_session
     """Create a new chat as a copy of this one, whole or up to a message.
 
     The copy has the messages of the current line up to that message, what was made from these messages alone, and
-    everything that a person wrote into the facts, blocks and memories of the chat. If it ends in the middle of a batch,
-    for example, it has no memo of that batch until the batch is full again. The copy and the original are independent.
+    everything that a person wrote into the facts, blocks and memories of the chat. For example, a copy that ends in the
+    middle of a batch has no memo of this batch until the batch is full again. The copy and the original are
+    independent.
     """
     target = ChatRef.of(caller, wanted.chat_id)
     await lines.fork(db_session, ref, target, wanted.at_seq, now=clock())

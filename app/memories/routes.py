@@ -108,7 +108,7 @@ async def list_memory_texts(
 ) -> Response:
     """List the present and former texts of a memory, newest first.
 
-    They are those of all scopes that the chat sees.
+    The list has the texts of all scopes that the chat sees.
     """
     return await _list_texts(db_session, await view_chat(db_session, ref, line=line), memory_id, limit, cursor)
 

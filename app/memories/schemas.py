@@ -86,15 +86,17 @@ class MemoryOut(BaseModel):
         description="The session of the newest message that it was learnt from, possibly of another chat."
     )
     sources: list[str] = Field(description=SOURCES)
-    pinned: bool = Field(description="Whether neither age nor the number of memories archives it.")
+    pinned: bool = Field(
+        description="Whether it stays out of the archive, whatever its age and the number of memories."
+    )
     archived: bool = Field(description="Whether it is in the archive.")
     score: float = Field(
         description="Its strength: the importance, halved every `memories.half_life_days` days from `said_at` to the "
         "chat's newest message; in the lists of wider scopes, to the present."
     )
     said_at: datetime = Field(
-        description="When the newest message that it was learnt from was sent. If a person wrote the text and no "
-        "message has said it since, when it was written."
+        description="The time of the newest message that it was learnt from. If a person wrote the text and no message "
+        "has said it since: the time when it was written."
     )
     created_at: datetime = Field(description="When the text was learnt or written.")
 

@@ -133,7 +133,7 @@ async def _changed(db_session: DbSession, ref: ChatRef, memo_id: UUID) -> dict[s
 
 
 def _attempts(memos: Sequence[tuple[Memo, WorkItem | None]]) -> list[int]:
-    """Return the work items' attempts: a new attempt changes the answer, but not the chat's revision."""
+    """Return the work items' attempts for the ETag. A new attempt does not change the chat's revision."""
     return [work.attempts for _, work in memos if work is not None]
 
 

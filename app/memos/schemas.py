@@ -110,8 +110,8 @@ class BackfilledOut(BaseModel):
     """No memo was missing: the backfill added nothing."""
 
     created: int = Field(description="How many memos were added.")
-    first_seq: int | None = Field(description="The first seq that they cover; null if there are none.")
-    last_seq: int | None = Field(description="The last seq that they cover; null if there are none.")
+    first_seq: int | None = Field(description="The first seq that the memos cover; null if none was added.")
+    last_seq: int | None = Field(description="The last seq that the memos cover; null if none was added.")
 
 
 class BackfillingOut(BackfilledOut):

@@ -43,7 +43,8 @@ async def list_messages(
     line: Line = None,
     after_seq: Annotated[Seq | None, Query(description="Only later messages.")] = None,
     before_seq: Annotated[
-        Seq | None, Query(description="Only earlier messages; without `after_seq`, those nearest to this seq.")
+        Seq | None,
+        Query(description="Only earlier messages. Without `after_seq`, the page has the last of them."),
     ] = None,
     around_seq: Annotated[Seq | None, Query(description="A page with the message at this seq in the middle.")] = None,
     limit: Limit = DEFAULT_LIMIT,
@@ -71,7 +72,7 @@ async def cut_off_messages(
 ) -> None:
     """Delete all messages from `from_seq` on.
 
-    Their ids and seqs are not reused on this line. A `PUT` of the messages with these ids restores them.
+    Their ids and seqs are not reused on this line. A re-import that contains these ids restores the messages.
     """
     await editing.cut_off_end(db_session, ref, from_seq, now=clock())
 
@@ -134,7 +135,7 @@ async def edit_message(
 async def delete_message(ref: WritingChat, message_id: MessageIdPath, db_session: Db, clock: Now) -> None:
     """Delete a message.
 
-    Its id and seq are not reused on this line. A `PUT` of the messages with this id restores it.
+    Its id and seq are not reused on this line. A re-import that contains this id restores the message.
     """
     await editing.delete_message(db_session, ref, message_id, now=clock())
 

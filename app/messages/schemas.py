@@ -79,7 +79,7 @@ class MessageIn(RequestModel):
     sent_at: UtcDatetime | None = Field(None, description="When it was sent; now by default.")
     importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
         None,
-        description="Above 0.6, consolidation quotes the message in a memory if it learns nothing else from it.",
+        description="Above 0.6, a memory quotes the message if nothing else is learnt from it.",
     )
     tool_calls: Annotated[list[ToolCall], Field(min_length=1, max_length=64, fail_fast=True)] | None = Field(
         None, description="The tool calls of the model."
@@ -141,8 +141,8 @@ class AppendedOut(MessageOut):
 
     deleted: bool = Field(
         False,
-        description="True if the message has been deleted since it was first appended, and absent otherwise. It stays "
-        "deleted; the text is that of the request.",
+        description="True if the message has been deleted since it was first appended, and absent otherwise. The "
+        "message stays deleted; `content` is the text of the request.",
     )
 
 
@@ -265,8 +265,8 @@ class MessagePut(MessageIn):
     If the chat has it, an optional field that is left out keeps its value, and null clears it. The text is always
     required, as `content` or in `swipes`. If it is one of the message's texts, that swipe is selected. Without
     `swipes`, a new text is an edit of the selected swipe. With `swipes`, new texts are added as swipes, and stored ones
-    are kept. Exception: the selected text, if it is new, replaces the stored text with the same index as an edit,
-    unless `swipes` has that text.
+    are kept. Exception: if the selected text is new, it is an edit of the stored text with the same index, unless
+    `swipes` contains this stored text.
     """
 
     swipes: Swipes = Field(

@@ -24,14 +24,14 @@ class VersionOut(BaseModel):
     version: int | None = Field(description="Its number, from 1.")
     text: str = Field(description="The whole text.")
     first_seq: int | None = Field(description="The seq of the first message it covers.")
-    last_seq: int | None = Field(description="The seq of the last one, inclusive.")
+    last_seq: int | None = Field(description="The seq of the last message it covers, inclusive.")
     stale: bool = Field(description="Whether what it was made from has changed since.")
     in_prompt: bool = Field(description=IN_PROMPT)
     edited: bool = Field(description=EDITED)
     created_at: datetime | None = Field(description="When it was generated or written.")
     current: bool = Field(
-        description="Whether it is the current version. If it is stale, unless a person wrote it, the next fold builds "
-        "on an earlier one."
+        description="Whether it is the current version. If it is stale and no person wrote it, the next fold builds "
+        "on an earlier version."
     )
     origin: Origin | None = Field(description=ORIGIN)
     model: str | None = Field(description="The model that generated it.")
@@ -77,14 +77,14 @@ def versions_page(
 ) -> dict[str, Any]:
     """Return a page of versions, newest first; `found` has one more than `limit` if there is another page.
 
-    `present` returns the JSON fields of one; by default `version_out`.
+    `present` returns the JSON fields of a version; by default it is `version_out`.
     """
     items = [(present or version_out)(one) for one in found]
     return make_page(items[:limit], [(item["version"],) for item in items])
 
 
 def version_out(listed: ListedVersion | None) -> dict[str, Any]:
-    """Return the JSON fields of a version whose units are message seqs; None is a narrative without versions."""
+    """Return the JSON fields of a version whose units are message seqs; `listed` is None if there is no version."""
     if listed is None:
         names = ("version", "first_seq", "last_seq", "created_at", "origin", "model", "prompt_version")
         flags = ("stale", "in_prompt", "edited", "current")

@@ -57,7 +57,7 @@ async def delete_break(ref: WritingChat, seq: BreakSeq, db_session: Db, clock: N
 
 @router.post("/detect", status_code=202, response_model=ScheduledOut)
 async def detect_break(ref: WritingChat, db_session: Db, clock: Now) -> Response:
-    """Search the open scene for a break in the background, even if detection is off."""
+    """Search in the background for a break in the open scene, even if detection is off."""
     return OrjsonResponse(scheduled_out(await book.ask_for_look(db_session, ref, now=clock())), status_code=202)
 
 
@@ -133,8 +133,8 @@ async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: 
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Make another version of the running recap current.
 
-    The scenes that it does not cover are folded into it again. This begins at once, unless other valid versions cover
-    all of them: then it begins at the latest when the next scene is closed and has its recap.
+    The scenes that it does not cover are folded into it again. If other valid versions cover all of these scenes, the
+    first fold begins at the latest when the next scene is closed and has its recap. Otherwise it begins at once.
     """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()

@@ -33,15 +33,15 @@ class SceneOut(BaseModel):
     recap: str | None = Field(description="Its outcomes, open threads and state; null until the recap is made.")
     stale: bool = Field(description="Whether its messages have changed since the recap was made.")
     status: Literal["pending", "ready", "empty", "failed"] | None = Field(
-        description="Of the recap. `empty`: there is nothing to summarise. `failed`: `regenerate` tries again."
+        description="The recap's status. `empty`: there is nothing to summarise. `failed`: `regenerate` tries again."
     )
     closed_by: Literal["person", "model", "time", "cut"] | None = Field(
-        description="What set the break. `time`: a pause, because no model gave a usable answer. `cut`: a forced cut "
-        "of the history."
+        description="What set the break. `time`: a pause, if no model gave a usable answer. `cut`: a forced cut of the "
+        "history."
     )
     reason: str | None = Field(description="Why it ends there, if a reason was given.")
     in_prompt: bool = Field(
-        description="Whether the recap in contexts includes it, unless a small `max_tokens` trims it."
+        description="Whether the running recap in contexts includes this scene, unless a small `max_tokens` trims it."
     )
     origin: Origin | None = Field(description=f"{ORIGIN} `model` until there is a recap.")
     edited: bool = Field(description=EDITED)
@@ -144,5 +144,5 @@ def scene_out(listed: Listed) -> dict[str, Any]:
 
 
 def scheduled_out(work: WorkItem) -> dict[str, Any]:
-    """Return a work item that was just scheduled with the fields of ScheduledOut."""
+    """Return the fields of ScheduledOut for a work item that was just scheduled."""
     return {"layer": work.layer, "work_id": work.work_id, "run_after": work.run_after}

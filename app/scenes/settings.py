@@ -28,8 +28,8 @@ class SceneSettings(LayerSettings):
     enabled: bool = Field(False, description="Whether the chat is divided into scenes.")
     detect: bool = Field(
         True,
-        description="Whether the service searches for breaks. A search begins after a reply, if 12 messages were not "
-        "searched yet, or 4 after a long pause.",
+        description="Whether the service searches for breaks. A search begins after a reply if 12 messages were not "
+        "searched yet; 4 are enough if there was a long pause before or between them.",
     )
     offset: int = Field(
         2, ge=0, le=50, description="How many of the newest messages a search reads, but sets no break on."

@@ -28,16 +28,16 @@ class SearchIn(RequestModel):
     )
     after: UtcDatetime | None = Field(
         None,
-        description="Only results whose `sent_at` is after this time; none without a `sent_at`.",
+        description="Only results whose `sent_at` is after this time. Results without a `sent_at` are left out.",
     )
     before: UtcDatetime | None = Field(
         None,
-        description="Only results whose `sent_at` is before this time; none without a `sent_at`.",
+        description="Only results whose `sent_at` is before this time. Results without a `sent_at` are left out.",
     )
     character: Name | None = Field(
         None,
         description="Only messages of this character, its diary, and other texts that its prompt may contain. By "
-        "default those of all.",
+        "default those of all characters.",
     )
 
 
@@ -59,7 +59,7 @@ class Parts(BaseModel):
     importance: float = Field(description="What the importance adds, at most 0.05.")
     recency: float = Field(description="What its position in the chat adds: 0.03 at the end, less before.")
     neighbours: float = Field(
-        description="Of a message: a quarter of `vector` + `text` of the better one of its two neighbours."
+        description="For a message: a quarter of the sum `vector` + `text` that the better of its two neighbours has."
     )
 
 
@@ -79,8 +79,8 @@ class HitOut(BaseModel):
     score: float = Field(description="The sum of `parts`.")
     parts: Parts = Field(description="What the score is made of.")
     sources: Sequence[str] = Field(
-        description="The messages that it comes from (`message:<id>`), oldest first: of a memory the first and the "
-        "last, of a fact all, of another text at most the newest 50."
+        description="The messages that it comes from (`message:<id>`), oldest first: for a memory only the first and "
+        "the last, for a fact all, for another text at most the newest 50."
     )
     first_seq: int | None = Field(
         description="The seq of the first message that it is about; if there is none, of the message that it follows, "

@@ -17,7 +17,7 @@ class SessionSettings(LayerSettings):
 
     enabled: bool = Field(
         False,
-        description="Whether sessions end by themselves. If it is left out, a limit below switches it on.",
+        description="Whether sessions end by themselves. If it is left out, setting a limit below switches it on.",
     )
     idle_timeout_s: int | None = Field(
         None,

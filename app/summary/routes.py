@@ -57,7 +57,8 @@ async def regenerate_summary(
     """Make the newest fold of the summary again in the background. The result replaces the former one.
 
     Without `replace_edited`, `kept_text` stays, and the request is refused if a person wrote the newest version. With
-    it, the person's text is removed, `kept_text` too, and the messages that it covered are folded again.
+    `replace_edited`, the person's text and `kept_text` are removed, and the messages that the removed text covered are
+    folded again.
     """
     wish = wish or RegenerateNarrative()
     work_id = await book.regenerate_summary(

@@ -64,8 +64,8 @@ async def list_tools(
         str | None,
         Query(
             pattern=CHAT_ID_PATTERN,
-            description="List only the tools of the layers that are on in this chat, and `memory_search` unless its "
-            "`recall.mode` is `off`. Calls of other tools are accepted, too.",
+            description="List only the tools of the layers that are on in this chat, and `memory_search` unless the "
+            "chat's `recall.mode` is `off`. Calls of other tools are accepted, too.",
         ),
     ] = None,
 ) -> Response:
@@ -101,7 +101,7 @@ async def list_calls(
     """List the tool calls of a line, oldest first.
 
     A call that wrote nothing, or that was dropped, is listed only on the line on which it was made, not on copies of
-    it, and only while it is one of the newest 1,000 calls of the chat. A call that was sent again is listed once.
+    the line, and only while it is one of the newest 1,000 calls of the chat. A call that was sent again is listed once.
     """
     after = decode_cursor(cursor, UUID)[0] if cursor else None
     found = await calls.list_calls(db_session, ref, line=line, after=after, limit=limit + 1)
@@ -128,12 +128,13 @@ def _document_call(tools: list[Tool]) -> Any:
         was changed in between.
 
         What the tool writes belongs to one reply: an assistant message that is not a thought and calls no tools.
-        Contexts contain it only while that reply is on the line with the same text. Without `message_id`, the reply
-        depends on the newest message:
+        Contexts contain what it writes only while this reply is on the line with the same text. Without `message_id`,
+        the newest message decides:
 
-        - A reply, of any character: what the tool writes belongs to it.
-        - Any other message, even one that calls tools: it belongs to the character's next reply.
-        - No message: it belongs to no reply, and contexts contain it at once.
+        - If it is a reply, of any character, what the tool writes belongs to this reply.
+        - If it is any other message, even one that calls tools, what the tool writes belongs to the character's next
+          reply.
+        - If the chat has no messages, what the tool writes belongs to no reply, and contexts contain it at once.
 
         Until the reply is appended, the call is open. An open call is dropped by the user's next message, by
         `POST …/tools/discard`, or if the message to be answered is deleted or hidden by a person.

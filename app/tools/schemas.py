@@ -18,8 +18,9 @@ class CallQuery(BaseModel):
 
     character: Name | None = Field(
         None,
-        description="The character that calls the tool. Required if the chat lists characters, unless exactly one is "
-        "not disabled. If the chat lists none, each name that is sent here has a diary of its own, up to 32.",
+        description="The character that calls the tool. May be left out if the chat lists no characters, or "
+        "exactly one that is not disabled. If it lists none, each name that is sent here has a diary of its own, up to "
+        "32.",
     )
     message_id: MessageId | None = Field(
         None,
@@ -27,9 +28,9 @@ class CallQuery(BaseModel):
     )
     swipe: Literal["next"] | None = Field(
         None,
-        description="`next` if another text of this message is being generated. The call then belongs to the next new "
-        "text that the message gets by an added swipe, an edit or a re-import. Without `message_id`, the message is "
-        "the newest one, which must be a reply.",
+        description="`next` if another text of the message `message_id` is being generated; by default, of the newest "
+        "message, which must be a reply. The call then belongs to the next new text that the message gets by an added "
+        "swipe, an edit or a re-import.",
     )
 
     @property
@@ -57,12 +58,13 @@ class DiscardedOut(BaseModel):
 class CallOut(BaseModel):
     """A call of a tool."""
 
-    id: UUID = Field(description="Its id, and that of what it wrote, such as a diary entry.")
+    id: UUID = Field(description="The id of the call, and of what it wrote, such as a diary entry.")
     tool: str = Field(description="The tool's name, as it was called.")
     character: str | None = Field(description="The character that called it; null if it is unknown or has no name.")
     arguments: Any = Field(
         description="The arguments. Null if they were not stored (too long, for example), or if the call was made on "
-        "another line. A token that is limited to the chat reads only those of calls with such a token."
+        "another line. A token that is limited to the chat reads only the arguments of calls that were made with "
+        "such a token."
     )
     outcome: Literal["wrote", "read", "refused"] = Field(description="What it did. A refused call wrote nothing.")
     status: Literal["open", "shown", "hidden", "dropped"] | None = Field(

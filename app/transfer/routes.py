@@ -96,8 +96,8 @@ async def export_chat(
     - `vault`: a zip that an import restores, with all lines (branches), the memory, deleted messages and former texts.
       It also has pages in Markdown for people.
 
-    `line` selects the line that these pages or the other formats show. The other formats have neither memory nor
-    deleted messages or former texts.
+    `line` selects the line that the pages of a vault or the other formats show. The other formats have no memory, no
+    deleted messages and no former texts.
     """
     form = FILE_FORMATS[file_format]
     parts = await form.write(pool, ref, line)

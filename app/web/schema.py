@@ -20,7 +20,7 @@ TAG_DESCRIPTIONS = {
     "messages are made again.",
     "lines": "A chat has one current line, and keeps former ones. A checkpoint is a frozen copy of a line, a fork is a"
     " copy in a new chat, and a session is a stretch of a line that ends, for example, with a long pause.",
-    "context": "The input of the next model call, and how it includes each message.",
+    "context": "The input of the next model call. A report shows how it includes each message, or why it does not.",
     "memo book": "The memo book contains all memos of a chat in story order. A memo is two or three highlights of one"
     " batch, or a text that a person wrote.",
     "narratives": "Longer texts: the summary of a chat, the diaries of its characters, the recaps of its scenes, and"
@@ -28,8 +28,8 @@ TAG_DESCRIPTIONS = {
     "knowledge": "What is known in each scope: facts (values by key), core blocks (short texts that are always in the "
     "context) and memories (single sentences). A search also finds messages and other texts.",
     "tools": "The tools that you offer to the model that plays a character, so that it can search the memory and write"
-    " into it. What a call writes belongs to a reply. If the reply is taken back, what the call wrote is taken back,"
-    " too.",
+    " into it. What a call writes belongs to a reply. If the reply is deleted, hidden or given another text, contexts"
+    " no longer contain what the call wrote.",
     "keys": "A key is for servers, and belongs to one tenant. A token is for browsers: it expires soon, and is limited"
     " to a user, to a chat, or to both.",
     "operations": "The health of the service, its background work, and its usage of the model.",
@@ -98,7 +98,7 @@ def _name_media_type(responses: dict[str, Any]) -> None:
 
 
 def _made_up_summary(name: str) -> str:
-    """Return the summary that FastAPI gives to a route of that name which has none of its own."""
+    """Return the summary that FastAPI makes from the name of a route without a summary."""
     return name.replace("_", " ").title()
 
 
