@@ -54,8 +54,8 @@ A claim that is not released within this time ends when its lease expires.
 """
 
 CLOCK_CHECK_S = 10.0
-"""Seconds between two searches for items that would wait too long because another clock is ahead, or this one was set
-back."""
+"""Seconds between two searches for items that would wait too long because the clock of another machine is ahead, or the
+clock of this machine was set back."""
 
 PUT_OFF_S = 0.05
 """The worker polls for postponed work this many seconds after it is due, because the database's clock may be slower."""
@@ -226,8 +226,8 @@ class Dispatcher:
     def _by_last_round(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
         """Return the owners, the one that was served longest ago first.
 
-        Owners that were never served, or that a later poll did not find, come before all others. Each call of `_start`
-        is a round. Owners with the same round stay in the order of `found`.
+        Owners that were never served, or that a poll did not find after they were served, come before all others, in
+        the order of `found`. Each call of `_start` is a round, in which one owner is served.
         """
         self._last_rounds = {ripe.owner: round_ for ripe in found if (round_ := self._last_rounds.get(ripe.owner))}
         return sorted(found, key=lambda ripe: self._last_rounds.get(ripe.owner, 0))
@@ -325,8 +325,8 @@ class Dispatcher:
     def _stood_still(self) -> bool:
         """Return whether the leases were not renewed for so long that this process must have stood still.
 
-        Before the first renewal, the result is True. The monotonic clock stops with a machine that is suspended; the
-        other one can be set back.
+        Before the first renewal, the result is True. Two clocks are checked: the monotonic clock stops while the
+        machine is suspended, and the clock of the context (`_ctx.clock`) can be set back.
         """
         late_s = 2 * work_queue.RENEW_S
         if self._renewed_at is None or time.monotonic() > self._renewed_s + late_s:

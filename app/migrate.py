@@ -19,8 +19,8 @@ SCRIPTS = Path(__file__).parent / "migrations"
 def migrate(url: str, revision: str = "head") -> None:
     """Migrate the schema of the database at `url`.
 
-    `head` and `+N` migrate forward; any other `revision` migrates back to it. Raises Unavailable, and its subclass
-    DatabaseRejected if an extension is missing or may not be created.
+    `head` and `+N` migrate forward; any other `revision` is one to migrate back to. Raises Unavailable, and its
+    subclass DatabaseRejected if an extension is missing or the role may not create it.
     """
     config = _config(url)
     with unavailable_if_away(), naming_missing_extension():
@@ -31,12 +31,12 @@ def migrate(url: str, revision: str = "head") -> None:
 
 
 _UNAVAILABLE = (asyncpg.FeatureNotSupportedError, asyncpg.UndefinedFileError)
-"""The errors of PostgreSQL if its server lacks an extension; the second also if it lacks a file of the extension."""
+"""PostgreSQL's errors for a missing extension; the second one also reports a missing file of an extension."""
 
 
 @contextmanager
 def naming_missing_extension() -> Iterator[None]:
-    """Raise DatabaseRejected, whose message says what to do, if an extension is missing or may not be created."""
+    """If an extension is missing or the role may not create it, raise DatabaseRejected, which says what to do."""
     try:
         yield
     except DBAPIError as error:

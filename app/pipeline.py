@@ -191,7 +191,7 @@ class Pipeline:
         await self._finish_change(db_session, event)
 
     async def _on_move(self, db_session: DbSession, event: MessagesMoved) -> None:
-        """Let the layers copy what belongs to messages that moved to a new line and is not made again."""
+        """Let the layers copy to a new line what belongs to moved messages, except for what will be made again."""
         self._record_all(db_session, event.head, MESSAGES)
         await bindings.on_move(db_session, event)
         await knowledge.on_move(db_session, event)
@@ -268,7 +268,7 @@ class Pipeline:
         after_commit(db_session, self._notify)
 
     async def _count_sent(self, db_session: DbSession, head: Head) -> None:
-        """Count the messages that are sent: one with only tool calls is sent once one of the calls has a result."""
+        """Count the sent messages: a message with only tool calls is sent once one of its calls has a result."""
         head.history_messages = await count_sent(db_session, *head.line, head.anchor_seq)
 
     async def _on_cut(self, db_session: DbSession, event: LineEvent, move: Cut | Skip) -> None:

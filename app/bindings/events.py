@@ -83,7 +83,7 @@ class BindingsChanged(LineEvent):
 
     @property
     def in_context(self) -> bool:
-        """Whether the change can alter contexts. Contexts never contain what an open call wrote, so drops cannot."""
+        """Whether the change can alter contexts. A drop cannot: contexts never contain what an open call wrote."""
         return bool(self.bound or self.toggled)
 
     def of(self, layer: str) -> "BindingsChanged":

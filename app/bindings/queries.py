@@ -49,7 +49,7 @@ _KNOWN = """
         AND created_at >= $12 AND (matches OR is_open OR $13)
     ORDER BY created_at DESC LIMIT 1"""
 
-# The message `m` is the one that the call followed; for a call that awaits a swipe, the one whose swipe it awaits.
+# The message `m` is the one at `at_seq`. For a call that awaits the next swipe of a message, `m` is that message.
 _OPEN = f"""
     SELECT b.binding_id, b.layer, b.character, b.message_id, b.next_swipe, b.awaits_user, b.at_seq, b.asked_id,
         {_SPOKEN}
@@ -127,7 +127,7 @@ class Place(NamedTuple):
     """The position of a binding on a line.
 
     Attributes:
-        message_id: The id of the reply; for an open call, that of the message that the call named, if any.
+        message_id: The id of the reply; for an open call, as in `Binding`.
         at_seq: The reply's seq; for an open call, as in `Binding`.
         matches: Whether the reply has the bound text now.
 
@@ -169,7 +169,7 @@ async def find_known(
 
     `newest` is the newest message, and `call` is (tool, character, identity). A binding whose reply was deleted, was
     hidden by a person or has another text is not returned: the same call is then a new one. If the call itself names a
-    reply that a person hid (not `in_sight`), the binding of an equal call is returned, although it does not match.
+    reply that a person hid (not `in_sight`), the binding of an equal call is returned even if its `matches` is false.
     """
     found: UUID | None = await db_session.raw.fetchval(
         _KNOWN,

@@ -1,8 +1,8 @@
-"""Binds what tools wrote to replies: when a tool is called, when messages are appended, changed, cut off or moved.
+"""Connects calls of tools with replies: when a tool is called, when messages are appended, changed, cut off or moved.
 
-The rule is in `rule.py`. A layer whose tool writes calls `bind` and stores what it wrote under the binding's id; the
-event `BindingsChanged` reports the outcome. A binding is open until the reply is stored. The head's cursors contain the
-number of open bindings, so an append to a line without open bindings needs no query here.
+The rule is in `rule.py`. When a tool of a layer writes something, the layer calls `bind` and stores the content under
+the binding's id. The event `BindingsChanged` reports the outcome. A binding is open until the reply is stored. The
+head's cursors contain the number of open bindings, so an append to a line without open bindings needs no query here.
 """
 
 from collections.abc import Sequence
@@ -233,8 +233,8 @@ async def on_rename(db_session: DbSession, event: CharacterRenamed) -> None:
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     """Copy the other line's bindings after `kept_seq`: those whose reply exists on this line, and most open ones.
 
-    `queries.copy_open` leaves some open ones out. On this line, an open binding gets the seq of the last message before
-    it that both lines have.
+    `queries.copy_open` leaves some open ones out. The `at_seq` of an open binding is converted to a seq of this line
+    (`event.seq_here`).
     """
     head = event.head
     if CURSOR not in head.cursors:

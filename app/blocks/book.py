@@ -27,8 +27,8 @@ NAME = "blocks"
 KIND = "block"
 
 MAX_OPERATIONS = 50
-"""The maximum number of operations of one scope that build the text of a block, so that reads stay fast. After that, a
-tool must write the whole text. If a person edits the block, `_edit` stores the whole text."""
+"""The maximum number of operations of one scope that build the text of a block, so that reads stay fast. At the
+maximum, a tool must write the whole text; for an edit of a person, `_edit` itself stores the whole text."""
 
 
 class Edit(NamedTuple):
@@ -74,8 +74,8 @@ async def list_texts(db_session: DbSession, view: Viewpoint, label: str) -> tupl
     """Return the operations on a block in each scope of the view, newest first, and their outcomes by their ids.
 
     The outcome of an operation is computed from the present texts of the wider scopes. For the block `facts`, the
-    operations that write the important memories that fit are listed too (`list_with_memories`), each at the time of the
-    newest of its memories. Raises BlockNotFound.
+    operations that write important memories into it are listed too (`list_with_memories`). The time of such an
+    operation is the time of its newest memory. Raises BlockNotFound.
     """
     check_label(label)
     values = await reading.list_values(db_session, view, KIND, label)
@@ -156,8 +156,9 @@ def say(edit: Edit) -> Said:
 async def _write(db_session: DbSession, scope: ScopeKey, label: str, text: str, *, now: datetime) -> bool:
     log = await reading.list_log(db_session, Viewpoint.of_scope(scope), KIND)
     held = fold(log, scope.character or None).get(label)
-    # A person's text that holds already is not stored again, with one exception: a tool has written another text later,
-    # which does not hold because its reply was taken back. If that reply returned, the tool's text would hold again.
+    # If the block has this text from a person already, it is not stored again. There is one exception: a tool has
+    # written another text later, whose reply was taken back. If that reply returned, the tool's text would replace the
+    # person's text.
     is_written = held is not None and _is_written(held.log, text)
     if held is None or not is_written or not await reading.is_newest(db_session, scope, KIND, held.deciding):
         edited = held is not None and _changes_others(held)
@@ -200,7 +201,8 @@ async def _edit(db_session: DbSession, view: Viewpoint, edit: Edit, *, now: date
     edited = held is not None and _changes_others(held)
     if held is not None and held.count_of(view.scope.rank) >= MAX_OPERATIONS:
         if edit.label == LABEL and not held.is_written_by_person:
-            # As a person's `replace`, the whole text would keep later memories away, which that person did not ask for.
+            # After a person's `replace`, later memories are not added, and the person did not ask for that. So the
+            # whole text is stored as one that the service wrote.
             whole = say(Edit(edit.label, "replace", held.text))
             await set_by_person(db_session, view.scope, whole, edited=False, now=now, origin="extractive")
         else:

@@ -1,7 +1,7 @@
 """The lines of the block `facts` that are made from memories: the most important ones, one line each. Pure.
 
-The block begins with them, or they follow the whole text that a tool or the service wrote. A whole text of a person
-has none.
+The block begins with these lines, or they follow the whole text that a tool or the service wrote. A block whose whole
+text a person wrote has no such lines.
 """
 
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from app.knowledge.important import Important, sort_by_age
 from app.knowledge.known import Known
 
 LABEL = "facts"
-"""The block that has this text."""
+"""The label of the block that has these lines."""
 
 MAX_WORDS = 200
-"""The most words of the text."""
+"""The maximum number of words in these lines."""
 
 MAX_BULLET_CHARS = 1_500
-"""The most characters of the text. It is below the maximum of a block, so that there is room to add to it."""
+"""The maximum number of characters in these lines. It is less than that of a block, so that there is room for more."""
 
 
 def choose(memories: Sequence[Important]) -> Sequence[Important]:

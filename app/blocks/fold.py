@@ -60,7 +60,7 @@ class Applied(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The outcomes of operations, and the lines of wider scopes that gave way to the operations of nearer ones."""
+    """The outcomes of operations, and the lines of wider scopes that were left out to make room for nearer scopes."""
 
     outcomes: Sequence[Applied]
     left_out: str
@@ -74,7 +74,7 @@ class Block(NamedTuple):
         text: Its text.
         log: The operations that build the text, from the one that begins it: those of wider scopes first, and in each
             scope the oldest first.
-        memories: The ids of the memories that the text contains lines of, the oldest first.
+        memories: The ids of the memories that have a line in the text, the oldest first.
         made: The operation of the log that writes these lines, which is not stored; None if there are none.
         left_out: The lines of wider scopes that are not in the text, because the nearer operations need their room.
 
@@ -99,7 +99,10 @@ class Block(NamedTuple):
 
     @property
     def newest(self) -> Known:
-        """The last stored operation that applied, else the one that writes memories; the last one if none applied."""
+        """The last stored operation that applied.
+
+        If no stored one applied, it is the operation that writes memories; without one, it is the last operation.
+        """
         applied = [one.step for one in (*reversed(self.written), *self.log) if one.is_applied]
         return applied[0] if applied else self.deciding
 
@@ -175,11 +178,11 @@ def _list_patterns(parts: Iterable[Iterable[Known]]) -> list[str]:
 
 
 def _give_way(text: str, steps: Sequence[Known], patterns: Iterable[str]) -> tuple[str, list[str]]:
-    """Return the text without some lines, and these lines: so many that the operations fit, and not one more.
+    """Remove just enough lines for the operations to fit; return the rest of the text, and the removed lines.
 
     The lines go in the order of `_order_lines`. Operations that would not fit even if all lines went do not count. The
-    number of lines is bisected, so with one line fewer the operations would not fit. In rare cases, a much smaller
-    number would do, too: with more of the text, another operation can be too long, and those after it then have room.
+    number of lines is bisected, so with one line fewer the operations would not fit. In rare cases, removing far fewer
+    lines would do, too: if an earlier operation then does not fit and has no effect, the later ones have more room.
     """
     if not _count_too_long(_apply_all(steps, text)):
         return text, []
@@ -271,11 +274,11 @@ def begin(steps: Sequence[Known], memories: Sequence[Important]) -> tuple[Known 
 def list_with_memories(
     steps: Sequence[Known], memories: Sequence[Important]
 ) -> tuple[Sequence[Known], Sequence[Known]]:
-    """Return all operations on the block `facts` and those that write memories, in order, and the latter alone.
+    """Return all operations on the block `facts`, in order, and those of them that write memories.
 
-    `steps` include the operations that have no effect any more. The list begins with the operation that writes
-    memories, even if the whole text of a person hides them in the block. If a tool or the service wrote the whole text,
-    another operation follows it, which writes the memories that were stored later.
+    `steps` include the operations that have no effect any more. The first list begins with an operation that writes
+    memories, even if the whole text of a person hides the memories in the block. If a tool or the service wrote the
+    whole text, an operation that writes the memories stored later follows the operation that wrote this text.
     """
     present = choose_base(drop_deleted(steps))
     base = _find_base(present)
@@ -290,10 +293,10 @@ def list_with_memories(
 
 
 def _fit(steps: Sequence[Known], at: int, memories: Sequence[Important]) -> tuple[Known | None, Sequence[Important]]:
-    """Return the operation that writes memories before the operation at an index, and the memories in it, or None.
+    """Return the operation that writes memories, to be inserted at the index `at`, and the memories in it; or None.
 
-    The operations have precedence: the least important memories are left out until the remaining ones make no operation
-    too long, and no line of a wider scope gives way because of them.
+    The operations `steps` have precedence: the least important memories are left out until the remaining ones make no
+    operation too long, and no line of a wider scope gives way because of them.
     """
     chosen = choose(memories)
     if not chosen:
@@ -330,7 +333,7 @@ def fold(known: Iterable[Known], character: str | None, important: Iterable[Impo
     The operations of wider scopes come first, and in a scope the older ones; deleted operations are left out. The text
     begins with the last `replace` in this order. So a `replace` in a near scope hides the texts of wider scopes, and
     the other operations build on these texts, whose first lines give way if there is not enough room. Operations in the
-    scope `character` count only if they are about the given character; if it is None, none of them counts.
+    scope `character` count only if they are about the given one; if `character` is None, none of them counts.
 
     The block `facts` contains the important memories that count, as `begin` chooses them.
     """

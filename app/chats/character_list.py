@@ -2,8 +2,8 @@
 
 A stored character is `{"id", "name", "persona"?, "disabled"?, "aliases"?, "hashed_name"?}`. `aliases` are its former
 names, newest last. `hashed_name` is its name before the first rename: its messages are hashed with this instead of the
-present name, so that a rename changes no hash. If a new character has the name that is the `hashed_name` of another
-character, its own `hashed_name` is its id, so that their messages have different hashes.
+present name, so that a rename changes no hash. If the name of a new character is already the `hashed_name` of another
+one, the new character's id becomes its own `hashed_name`, so that the messages of the two have different hashes.
 """
 
 from collections.abc import Callable, Mapping, Sequence

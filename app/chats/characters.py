@@ -13,8 +13,8 @@ Characters = Sequence[Mapping[str, Any]]
 
 
 SPEAKING_ROLES = frozenset({"assistant", "narrator", "system"})
-"""The roles whose messages have the name of a character. The name of a user message is that of a person, the name of a
-tool message that of a function."""
+"""The roles whose messages have the name of a character. A user message has the name of a person, a tool message has
+the name of a function."""
 
 
 class Renamed(NamedTuple):
@@ -74,7 +74,7 @@ def is_active(characters: Characters, name: str) -> bool:
 
 
 def accepts(characters: Characters, name: str) -> bool:
-    """Return whether a request may name this character: one of the chat's, or any if the chat names none."""
+    """Return whether a request may name this character: one of the chat's, or any if the chat has none."""
     return not characters or current_name(characters, name) in list_names(characters)
 
 

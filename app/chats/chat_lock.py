@@ -100,7 +100,7 @@ async def _lock_current(db_session: DbSession, chat_key: UUID) -> tuple[Head, st
             return locked
         # Either the chat is missing, or another line became current while the statement waited; the statement's
         # snapshot does not include that. This transaction may now hold the lock of the former line, and the transaction
-        # that locked the new line may be waiting for it. So the locks are released before the next try.
+        # that locked the new line may be waiting for that lock. So the locks are released before the next try.
         await _let_go(db_session, misses)
         if not await queries.has_current(db_session, chat_key):
             return None

@@ -17,10 +17,9 @@ class Coverage:
             object covers.
         id: The object's id, or the number of a version; None if it does not exist yet, for example the memo of a batch
             that still lacks messages.
-        state: `pending` and `failed` are objects that are not made yet, or have failed for good. A stale object is
-            `made`, too, if it stays in the prompt or will not be made again. An `empty` one has no text. A fact or
-            memory that was `learnt` from messages does not cover them: the report names it for messages that nothing
-            covers.
+        state: A `pending` object is not made yet, a `failed` one has failed for good, and an `empty` one has no text.
+            A stale object is `made`, too, if it stays in the prompt or will not be made again. A fact or memory that
+            was `learnt` from messages does not cover them: the report names it for messages that nothing covers.
         filters: The eligibility filters of the object; None if the chat's current settings decide.
         expires: Whether the object can leave the prompt while it is still valid, as a memo leaves the memo window.
 

@@ -20,7 +20,7 @@ Pair = tuple[RangeMessage, RangeMessage]
 """A message before and after a change."""
 
 SessionReason = Literal["first", "idle", "daily", "turns", "manual"]
-"""Why a session begins: it is the chat's first one, or why the session before it ended."""
+"""Why a session begins: `first` if it is the chat's first one; otherwise why the session before it ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +95,10 @@ class MessagesChanged(LineEvent):
     Attributes:
         pairs: Each changed message before and after, in seq order. The two are equal if only the time changed.
         redated: The seqs of the messages whose times have changed.
-        unpinned: Whether a person cleared the choice to keep a message visible, so that auto-hide may hide it. That
-            alone makes no pair.
-        relinked: Whether a message makes other tool calls or is the result of another one, so that a message that only
-            makes calls may gain or lose its result. That alone makes no pair.
+        unpinned: Whether a person cleared the choice to keep a message visible, so that auto-hide may hide it. A
+            message without another change is not in `pairs`.
+        relinked: Whether a message makes other tool calls or is the result of another call, so that a message that only
+            makes calls may gain or lose its result. A message without another change is not in `pairs`.
 
     """
 
@@ -131,7 +131,7 @@ class LineTruncated(LineEvent):
 
     Attributes:
         from_seq: The first seq without a message.
-        copied_from: The line that was copied up to there, if this line is a new copy; else None.
+        copied_from: The line that was copied, up to `from_seq`, if this line is a new copy; else None.
 
     """
 
@@ -163,7 +163,10 @@ class MessagesMoved(LineEvent):
     seqs: Sequence[tuple[int, int]]
 
     def seq_here(self, seq: int) -> int:
-        """Return the seq on this line of the last message that both lines have, up to `seq` on the other line."""
+        """Convert a seq of the other line into one of this line.
+
+        The result is the seq on this line of the last message at or before `seq` that both lines have.
+        """
         before = bisect_right(self.seqs, seq, key=lambda pair: pair[0])
         return min(seq, self.kept_seq) if before == 0 else self.seqs[before - 1][1]
 

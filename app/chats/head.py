@@ -96,18 +96,19 @@ class Head:
         token_count: The tokens of the messages that are not deleted.
         memo_count: The number of memos in the memo book.
         memo_number: The highest number of a memo so far.
-        cut_waits: Whether the history is full, and its cut waits until memories cover the old messages, or for an edge.
+        cut_waits: Whether the history is full and its cut waits, for memories that cover the old messages or for an
+            edge.
         last_cut: `{"at_seq", "reason", "at"}` of the last cut.
         awaits_reply: Whether the user spoke last, so that a reply completes a turn.
         cursors: Small states by name: of layers, of the cut (`cut`), of `bindings`, of `knowledge`, of the messages'
             `vectors`, and of the `pauses` between calls of the model.
         last_active_at: When messages were last appended, or when the chat was created or forked if that is later, by
             the service's clock.
-        is_current: Whether the line is its chat's current one; it may no longer be when a job reads it.
+        is_current: Whether the line is its chat's current one. A job can read a line that is no longer current.
         sole_character: The name of the chat's only active character; None if there are none or several.
         time_zone: The chat's time zone, an IANA name.
-        renamed: The characters with a `hashed_name`, mostly because they were renamed, by each of their current and
-            former names; empty in most chats.
+        renamed: The characters with a `hashed_name`, by their current names and by their former ones; empty in most
+            chats. Most of these characters were renamed.
 
     """
 

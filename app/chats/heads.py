@@ -1,6 +1,6 @@
 """Lock, read and write the head of a line, and the data that layers cache on its row. The SQL is for asyncpg.
 
-A statement that waited for a row lock sees the current version of that row, but everything else as of before the wait.
+A statement that waited for a row lock sees the current version of that row, but all else as it was before the wait.
 So a write locks the row in a separate statement and reads afterwards.
 """
 

@@ -1,12 +1,12 @@
 """SQL for the names under which the user's chats know a character. Pure.
 
-Chats have lists of characters of their own, so a rename in one chat leaves the character's name in the others. For what
-the chats of a user share, the characters of two chats are the same if they have a name in common, be it the present or
-a former one. So the names of a character are its own, and those that it has in the other chats.
+Each chat has its own list of characters, so a rename in one chat does not change the character's name in the others.
+In the data that the chats of a user share, characters of two chats count as the same one if they have a present or a
+former name in common. So the names of a character are those in its chat and those in the other chats.
 """
 
 HAS_FORMER_NAMES = "jsonb_path_exists({}characters, '$[*].aliases[*]')"
-"""Whether a line has a character with a former name: with `line_status`, the condition of `ix_chats_renamed`."""
+"""SQL for whether a line has a character with a former name; the index `ix_chats_renamed` has this condition, too."""
 
 
 def _write_own(character: str) -> str:
@@ -21,11 +21,12 @@ def _write_has(character: str, name: str) -> str:
 
 
 def write_known_names(others: str) -> str:
-    """Return a subquery of the names of the character `p.value` of the chat's row `c`, in one column.
+    """Return a subquery for the names of the character `p.value`, in one column; `c` is the row of its chat.
 
-    `others` is SQL for the condition that the row `o` of `chats` is the current line of one of the user's other chats
-    whose names count. Of these lines, only those that have a character with a former name are read, because a character
-    without one adds no name. A name that another character of `c` has is left out: in `c` it means that one.
+    `others` is an SQL condition: the row `o` of `chats` is the current line of another chat of the user, and the names
+    in that chat count. Of these lines, only those that have a character with a former name are read, because a
+    character without one adds no name. A name that another character of `c` has is left out, because in `c` it means
+    that character.
     """
     return f"""(
         WITH RECURSIVE known (name) AS (

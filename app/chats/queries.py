@@ -2,7 +2,7 @@
 
 The statements that an append runs are written for asyncpg. The others are written for asyncpg or in SQLAlchemy.
 
-A statement that waited for a row lock sees the current version of that row, but everything else as of before the wait.
+A statement that waited for a row lock sees the current version of that row, but all else as it was before the wait.
 So a write locks the line's row in a separate statement and reads afterwards.
 """
 

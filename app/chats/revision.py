@@ -140,8 +140,8 @@ def record(db_session: DbSession, line: Line, *names: str, in_context: bool = Tr
         db_session: Open unit of work.
         line: The chat's key and the line's id.
         names: The names of the changes: a layer's name, `recap`, or one of the names of this module.
-        in_context: Whether contexts can show the change. Pass False only if they cannot: an append in the same
-            transaction then leaves `base_revision` as it is.
+        in_context: Whether contexts can show the change. With False, an append in the same transaction leaves
+            `base_revision` as it is.
 
     """
     revision_of(db_session, line).record(*names, in_context=in_context)

@@ -70,7 +70,7 @@ async def revive(db_session: DbSession, owner: Owner, *, now: datetime) -> bool:
 
 
 async def hasten(db_session: DbSession, owner: Owner, *, now: datetime) -> None:
-    """Make those items of an owner due now whose times are from a clock that was ahead (`kit.ripe_work.hasten`)."""
+    """Make items of an owner due now if their times were set by a clock that was ahead (`kit.ripe_work.hasten`)."""
     head = await lock_line(db_session, *owner.line) if owner.is_line else None
     layers = await ripe_work.hasten(db_session, owner, now=now)
     if head is not None:

@@ -205,7 +205,7 @@ class ChatSettings(Section):
 
     @cached_property
     def max_messages(self) -> int:
-        """The number of history messages from which on a cut no longer waits for memories of what it removes."""
+        """From this many history messages on, a cut no longer waits for memories of the messages that it removes."""
         history = self.history
         if history.max_messages is not None:
             return history.max_messages

@@ -55,7 +55,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_output(url: str, ref: ChatRef, form: FileFormat, path: Path) -> None:
-    """Write a new file and replace the one at `path` by it; write into what is there if that is no regular file."""
+    """Write a new file and replace the file at `path` by it.
+
+    If there is something else at `path`, such as a device or a pipe, write into that instead.
+    """
     replaced = _find_replaced(path)
     if replaced is None:
         with path.open("wb") as file:
@@ -74,7 +77,7 @@ def _write_output(url: str, ref: ChatRef, form: FileFormat, path: Path) -> None:
 def _is_standard_output(path: Path) -> bool:
     """Return whether a path leads to the file, pipe or device that standard output writes to, as `/dev/stdout` does.
 
-    Such a file is not opened again, which would empty it: what other commands wrote into it must stay.
+    Such a file is not opened again: that would empty it, and what other commands wrote into it must stay.
     """
     try:
         return os.path.samestat(path.stat(), os.fstat(_STANDARD_OUTPUT))
@@ -85,7 +88,7 @@ def _is_standard_output(path: Path) -> bool:
 def _find_replaced(path: Path) -> Path | None:
     """Return the path, without links, of a file that is new or can be replaced; None for a device, pipe or folder.
 
-    Also None for a link to something open that has no path of its own, as `/dev/stdout` is for a pipe.
+    Also None for a link to an open file that has no path. `/dev/stdout` is such a link if standard output is a pipe.
     """
     try:
         path.stat()

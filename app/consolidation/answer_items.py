@@ -25,7 +25,7 @@ _FACT = re.compile(r"^(?:fact\b[:.]? ?)?(?P<key>\w[\w ]{0,40}?) ?[:=] ?(?P<value
 
 
 def find_items(text: str) -> list[Fields] | None:
-    """Return the items in `text`; [] if it is JSON without any content, such as `{"facts": []}`; otherwise None."""
+    """Return the items in `text`, or None if it has none; [] if it is JSON without content, such as `{"facts": []}`."""
     objects = list(_find_objects(text))
     if objects:
         items = list(chain.from_iterable(map(_walk, objects)))

@@ -1,9 +1,9 @@
 """Finds sentences in which speakers state who they are, what they like, or what they promise. Pure.
 
-Only such sentences are certain enough for the core block `facts`, which is in every prompt: a sentence about an event
-can be as important as they are, but only for a while. If the caller gave a message an importance, only this importance
-decides whether its sentences reach the block. The rules recognise the first person in English, German, Spanish, French,
-Japanese and Chinese.
+Only such sentences are certain enough for the core block `facts`, which is in every prompt. A sentence about an event
+can be as important as such a sentence, but only for a while. If the caller gave a message an importance, only this
+importance decides whether its sentences reach the block. The rules recognise the first person in English, German,
+Spanish, French, Japanese and Chinese.
 """
 
 import re
@@ -68,7 +68,7 @@ _VAGUE = re.compile(r"\b(?:it|they|them|these|those|this|him|her)\b", re.I)
 """A preference is not certain if the rest of its clause contains one of these pronouns."""
 
 _LAST_ACTION = re.compile(r"(?<![*\w])\*([^\W\d_A-ZÀ-Þ][^*\n]*)\*[.!…]?[ \t]*$", re.M)
-"""An action at the end of a line, such as `*bows deeply*`. With a capital it can be a title, such as `*Dune*`."""
+"""An action at the end of a line, such as `*bows deeply*`. With a capital it is no action: `*Dune*` can be a title."""
 _TITLE_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SMALL_TITLE_WORD = re.compile(
     r"an?|and|as|at|but|by|for|from|in|into|of|on|or|the|to|with|das|den?|del|der|des|di|die|du|el|en|et|las?|les?|los"
@@ -77,7 +77,7 @@ _SMALL_TITLE_WORD = re.compile(
 
 
 def tells_story(text: str) -> bool:
-    """Return whether a message narrates: it has an action such as `*bows*`, or speech and text outside of it.
+    """Return whether a message narrates: it has an action such as `*bows*`, or speech and text outside of the speech.
 
     The "I" of such a message can be a character instead of the speaker. A single word or a title between quotation
     marks is no speech.

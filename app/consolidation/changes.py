@@ -1,6 +1,6 @@
 """Schedules ranges of messages to be read again after their messages changed.
 
-`app/knowledge` hides a fact or memory while no message has the text that it was learnt from, without any work item. But
+`app/knowledge` needs no work item to hide a fact or memory while no message has the text that it was learnt from. But
 the new text of a message can contain other facts, so a work item is scheduled that reads the range again. Facts and
 memories that are still in the range are recognised and not stored twice.
 """
@@ -58,7 +58,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
-    """While the layer is on, schedule the ranges that changed while it was off."""
+    """If the layer is on, schedule the ranges that changed while it was off."""
     head = event.head
     if NAME in head.cursors and ConsolidationSettings.of(head.settings).enabled:
         column, now, settle_s = Consolidation.first_seq, event.now, event.settle_s

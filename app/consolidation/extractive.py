@@ -116,7 +116,8 @@ def _rate(excerpt: Excerpt, *, in_story: bool) -> float:
     """Return the importance by the rules.
 
     The core block `facts` contains memories with an importance of LEAST_IMPORTANCE or more. The rules give this
-    importance only to certain sentences (`is_certain`) in messages of the user or the assistant that tell no story.
+    importance only to sentences that are certain (`is_certain`), in messages of the user or the assistant that tell no
+    story.
     """
     rating = rate_sentence(excerpt.said, excerpt.kind, excerpt.names)
     speaks = excerpt.utterance.role in ("user", "assistant")

@@ -15,7 +15,7 @@ _FILLER = (
     r"(?:actually|definitely|certainly|honestly|obviously|of course|for sure|hands down|by far|still|also|now|nowadays"
     r"|these days|though|tho|sadly|unfortunately|alas|too|as well|by the way|btw|etc)"
 )
-_FIRST_FILLERS = re.compile(rf"(?:{_FILLER}[, ]\s*)+")  # with a capital it can be a title: `Still Alice`
+_FIRST_FILLERS = re.compile(rf"(?:{_FILLER}[, ]\s*)+")  # only in lower case: `Still Alice` can be a title
 _LAST_FILLERS = re.compile(rf"(?:[, ]\s*{_FILLER})+$")
 _DOUBT = re.compile(
     r"\b(?:not|never|no longer|maybe|perhaps|probably|possibly|likely|think|guess|believe|suppose|assume|sure|hope|wish"
@@ -57,7 +57,7 @@ _DATE = re.compile(
 
 
 def read_value(said: str) -> str | None:
-    """Return the value with which `said`, the end of a sentence, begins; None if there is none or it is in doubt."""
+    """Return the value at the beginning of `said`, the end of a sentence; None if there is none or it is in doubt."""
     value, rest = _divide(_strip(said))
     return value if _is_value(value) and _is_aside(rest) else None
 

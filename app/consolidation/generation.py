@@ -23,7 +23,7 @@ from app.summarising.times import word_time
 from app.summarising.transcript import Utterance
 
 ANSWER_TOKENS = 1_200
-"""Room for ten items, also in scripts that take many tokens of the model's own tokenizer."""
+"""Room for ten items, also in languages that take many tokens of the model's own tokenizer."""
 
 TEMPERATURE = 0.2
 

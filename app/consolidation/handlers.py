@@ -1,9 +1,9 @@
 """Decides which ranges of messages are due to be read, when messages arrive and when sessions end.
 
 `changes.py` handles the other events. While the layer is on, the line's cursor contains the open range as `period`: the
-range that new messages extend. It begins after the end of the last closed range. `dated_at` is the date of the last
-range that became due. One append can schedule ranges in several steps: `on_append`, then `on_session` for each session
-that ends. Each range must have a later date than the one before it.
+range that new messages extend. It begins after the end of the last closed range. The cursor also contains `dated_at`,
+the date of the last range that became due, because each range must have a later date than the one before it. One append
+can schedule ranges in several steps: `on_append`, then `on_session` for each session that ends.
 """
 
 from collections.abc import Sequence

@@ -39,12 +39,13 @@ class _Range:
     """A range to learn from.
 
     Attributes:
-        due: Its ends, and its date, from which the `learnt_at` of what is learnt from it is computed.
+        due: Its ends and its date. The `learnt_at` of each fact and memory is computed from the date.
         filters: The filters that decide which of its messages are eligible.
         source: Its eligible messages.
         noted: The facts and memories that the chat already has: the facts, then the strongest memories. Empty if no
-            model is configured. If a person asked for the range again, what rules have learnt from it is left out: it
-            is deleted once the model has answered, and the model does not repeat what is noted.
+            model is configured. If a person asked for the range again, the facts and memories that rules have learnt
+            from it are left out. `retract` takes them back after the model's answer, and the model would not repeat
+            them if they were noted.
 
     """
 

@@ -19,9 +19,9 @@ class Consolidation(MessageRangeColumns, RefusalsColumn, Table):
     The facts and memories themselves are in `statements` and `teachings`. This row has a hash of the messages that were
     read, and one of the present messages: while the hashes differ, the range has to be read again. The row is inserted
     when the range has been read for the first time; until then, only the payload of the work item contains the range.
-    `learnt_at` is when the range became due, but always later than that of the range before it. The statements that are
-    learnt from the range get this time as their `learnt_at`, even if they are learnt later. So a value from an old
-    message does not replace a newer one. A fraction of a second is added for the order of the statements.
+    `learnt_at` is when the range became due, but always later than the `learnt_at` of the range before it. Statements
+    that are learnt from the range get this time as their `learnt_at`, even if they are learnt later. So a value from an
+    old message does not replace a newer one. A fraction of a second is added for the order of the statements.
     """
 
     __tablename__ = "consolidations"

@@ -136,7 +136,8 @@ def consolidation_messages(
     `known` are facts and memories, the most important first; those that do not fit into their share are left out.
     `times` contains the times at which messages were sent, by seq, as the model reads them. `language` is a name or a
     tag; None means the language of the messages. `budget_tokens` limits the whole request; messages of the batch are
-    shortened to fit. Raises DoesNotFit if nothing would be left of one of them, or if the rest alone is too long.
+    shortened to fit. Raises DoesNotFit if nothing would be left of a message, or if the request is too long even
+    without the texts of the messages.
     """
     about = {
         "characters": name_all(characters),

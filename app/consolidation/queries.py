@@ -28,7 +28,7 @@ _TOUCHED = """
         ORDER BY first_seq DESC LIMIT 1) AS r
     WHERE r.last_seq >= changed.seq ORDER BY r.first_seq"""
 
-# A range without any eligible message is `extractive`, too, but has the version of the prompt.
+# A range without any eligible message also has the origin `extractive`, but the version of the prompt.
 _READ_BY_RULE = """
     FROM consolidations
     WHERE chat_key = $1 AND line_id = $2 AND last_seq >= $3 AND first_seq <= $4 AND origin = 'extractive'

@@ -77,7 +77,7 @@ def date_ranges(periods: Sequence[Period], now: datetime, *, after: datetime | N
 
     Each date is at least `_TIME_OF_RANGE` later than the one before it, so that the dates of a range's items
     (`date_items`) fit between them. So dates can be slightly after `now`. `after` is the date of the line's last range
-    before these; None if it has none.
+    before these; None if there is none.
     """
     first_at = max(now, after + _TIME_OF_RANGE) if after else now
     return [Due(one.first_seq, one.last_seq, first_at + number * _TIME_OF_RANGE) for number, one in enumerate(periods)]

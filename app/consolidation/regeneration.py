@@ -32,7 +32,7 @@ MOST_AT_ONCE = 100
 
 
 class Again(NamedTuple):
-    """The ranges that are read again, and the work item of the first; 0 and None if there are none."""
+    """How many ranges are read again, their first and last seq, and the work item of the first; 0 and None if none."""
 
     ranges: int = 0
     first_seq: int | None = None

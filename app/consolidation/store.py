@@ -75,7 +75,8 @@ def find_age_time(source: Source, now: datetime) -> datetime:
     """Return the time at which the ages of memories are measured while a range is read. It is never after `now`.
 
     It is the time of the range's newest eligible message; without one it is `now`. In an imported conversation, the
-    memories of earlier ranges have often not faded at this time, so the model is shown them and does not repeat them.
+    memories of earlier ranges have often faded by `now`, but not at this time. So the model is shown them and does not
+    repeat them.
     """
     return min(source.sent_at[source.utterances[-1].seq], now) if source.utterances else now
 
@@ -139,7 +140,7 @@ async def retract(db_session: DbSession, head: Head, due: Due, source: Source) -
 
 
 def _list_layers(head: Head) -> list[str]:
-    """Return the layers for which the chat learns: those of facts and memories that are on."""
+    """Return the layers for which the chat learns: the layer of facts and that of memories, if they are on."""
     of_layers = {FACTS: FactSettings.of(head.settings).enabled, MEMORIES: MemorySettings.of(head.settings).enabled}
     return [layer for layer, enabled in of_layers.items() if enabled]
 

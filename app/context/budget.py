@@ -41,7 +41,10 @@ def fit(parts: Parts, max_tokens: int, render_options: RenderOptions) -> Fitted:
 
 
 def _list_blank(parts: Parts, segments: Sequence[Segment], layout: BlockLayout) -> tuple[Omission, ...]:
-    """Return the segments and messages that `layout`, rendered from all of them, omits because they are blank."""
+    """Return an omission for each blank segment and each blank message.
+
+    `layout` is rendered from `segments` and the messages of `parts`. It does not contain the blank ones.
+    """
     messages = [*parts.history, *([parts.newest] if parts.newest else [])]
     if layout.count == len(segments) + len(messages):
         return ()

@@ -1,9 +1,9 @@
 """The `anthropic` format: system blocks before the history, then alternating user and assistant messages. Pure.
 
-The format has no other roles and no names, so they are written into the text. Every block of the context is a content
-block of its own, so that it can have `cache_control`. Trailing white space is removed from all assistant texts, because
-the API rejects a prefill that ends with white space. It is removed from earlier messages too: if a message changed when
-it is no longer the last one, the provider would not find the prompt in its cache.
+The format has neither other roles nor a field for names, so both are written into the text. Every block of the context
+is a content block of its own, so that it can have `cache_control`. Trailing white space is removed from all assistant
+texts, because the API rejects a prefill that ends with white space. It is removed from earlier messages too, so that a
+message does not change when the next one is appended. Otherwise the provider would not find the prompt in its cache.
 """
 
 from collections.abc import Container, Sequence

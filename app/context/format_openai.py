@@ -1,8 +1,8 @@
 """The `openai` format: messages for any OpenAI-compatible chat completion. Pure.
 
 Adjacent system segments are joined into one message, because many chat templates accept only one system message, at
-the beginning. A provider that caches by token prefix is not affected. Because of these templates, the message of a
-narrator, a role that the format does not have, becomes a user message `[Narrator] …` and not another system message.
+the beginning. A provider that caches by token prefix is not affected. The format has no role for a narrator. A
+narrator's message becomes a user message `[Narrator] …`, because many templates would refuse another system message.
 """
 
 import json

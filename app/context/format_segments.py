@@ -26,8 +26,8 @@ def list_segments(blocks: Sequence[Block], stable: int, style: TranscriptStyle) 
 
     `tokens` counts the text in the context's format, without the overhead of messages. `stable` is the number of blocks
     at the start that stay the same in the next turn. A segment is `cacheable` if it is one of these blocks; the history
-    is, if its first message is one of them. A segment among the messages is not in the transcript: its `depth` says
-    where it belongs.
+    is `cacheable` if its first message is one of them. A segment among the messages is not in the transcript: its
+    `depth` says where it belongs.
     """
     rows: list[dict[str, Any]] = []
     history = [block for block in blocks if block.part == "history"]

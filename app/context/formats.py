@@ -1,7 +1,7 @@
 """Renders an arrangement in a format: texts are rendered, put in order and wrapped in the format. Pure.
 
 `word` renders all texts once, which is the expensive part. `lay_out` and `count_tokens_of` only put blocks in order and
-add up their tokens, so fitting a budget can try many shorter contexts. `render` counts as many tokens as
+add up their tokens, so `budget.fit` can try many shorter contexts. `render` counts as many tokens as
 `count_tokens_of`.
 """
 

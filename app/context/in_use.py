@@ -29,9 +29,9 @@ class InUse:
         other_queries: `current_queries`, but NULL for the layers in `remembered`.
         own_queries: The subqueries for callers who see only the chat itself.
         remembered: The layers with a condition whose results are remembered.
-        changes_with: The names in the row's column `changed` on which these results depend.
+        changes_with: The names in the row's column `changed` on which the remembered results depend.
         conditions: (name of a column, SQL condition). `needs_remembered` is whether a line needs the subqueries of the
-            layers in `remembered`, `needs_others` whether it needs those of other layers with a condition.
+            layers in `remembered`, `needs_others` whether it needs the subqueries of other layers with a condition.
         recent: The remembered results, for the chats that this process has read last.
 
     """

@@ -14,7 +14,7 @@ from app.chats.eligibility import Filters, Marked, is_sent, why_ineligible
 _COVERED = "covered"
 """The placeholder in `STATUSES` for all kinds of coverages, such as `memo`.
 
-The kind is the status of a message that a memory of this kind covers.
+If a memory in the context covers a message, the kind of the memory is the status of the message.
 """
 
 STATUSES = (
@@ -76,13 +76,14 @@ def find_status(
 ) -> tuple[str, str | None]:
     """Return the status of `message` and the source that covers it: `memo:<id>`, `summary:3`, `recap:4` or None.
 
-    With the status `none`, or with `hidden` if scenes hide the message, the source is what was learnt from it:
-    `fact:<id>`, `memory:<id>`. With `none`, if nothing was learnt, it is the memo that found nothing memorable in the
-    message, if there is one.
+    If the status is `none`, or is `hidden` because scenes hide the message, the source is a fact or memory that was
+    learnt from the message: `fact:<id>`, `memory:<id>`. If the status is `none` and nothing was learnt, the source is
+    the memo that found nothing memorable in the message, if there is one.
 
     Args:
         message: A message that is not deleted.
-        covers: The coverage of the message by all layers; of those with the same status, the first gives the source.
+        covers: The coverages of the message by all layers. If several give it the same status, the first of them gives
+            the source.
         shown: What the context contains.
         filters: The eligibility filters for coverage that has none of its own, and for a message without coverage.
 
@@ -96,7 +97,7 @@ def find_status(
     judged = [_judge(message, cover, shown, filters) for cover in covering or (None,)]
     status, by = min(judged, key=lambda one: _RANKS.get(one[0], _RANKS[_COVERED]))
     if status in ("expired", "none") and message.seq in shown.pinned_over_budget:
-        return "out_of_budget", None  # of the budget of pinned messages
+        return "out_of_budget", None  # the budget of pinned messages leaves it out
     if status == "none" and message.hidden_by == "scenes" and message.kind != "thought":
         return "hidden", learnt  # nothing covers it, so it is missing only because scenes hide it
     return status, (learnt or by) if status == "none" else by

@@ -23,11 +23,11 @@ class Parts:
         newest: The last message if it is the user's.
         anchor_seq: The chat's anchor, where the history begins.
         edges: The seqs at which a trimmed history preferably begins, in any order.
-        keeps_messages: If it is set, the history is trimmed before anything else, but only down to this many messages.
-            These are trimmed last; if None, the whole history is trimmed last. It is set while a forced cut is delayed:
-            the long history would otherwise displace all memories.
-        shorter: By the name of a segment, ever shorter versions of it, which are tried in this order before it is left
-            out. They are read only if the whole segment does not fit.
+        keeps_messages: If it is set, the history is trimmed before anything else, but only down to this many messages,
+            which are trimmed last. If it is None, the whole history is trimmed last. It is set while a forced cut is
+            delayed, because the long history would otherwise displace all memories.
+        shorter: By the name of a segment, ever shorter versions of the segment. They are tried in this order before the
+            segment is left out, and are read only if the whole segment does not fit.
 
     """
 

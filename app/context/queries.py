@@ -41,7 +41,7 @@ _OF_LINE = f"""
     WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND {qualify(IS_NOT_DELETED, "m")} AND m.kind IS NULL
         AND (b.seq IS NULL OR m.seq < b.seq)"""
 
-# The token limit of a context in tokens of the column `tokens`, to which the token factor is not applied.
+# The token limit of a context, divided by the token factor, because the column `tokens` does not contain the factor.
 _BUDGET = f"""
     SELECT coalesce($3::int, (c.settings ->> 'context_tokens')::int, {_defaults.context_tokens})
         / coalesce((c.settings ->> 'token_factor')::float8, {_defaults.token_factor}) + 1 AS budget {COMPUTED_ONCE}"""
@@ -163,13 +163,13 @@ async def find_current(
 ) -> Row | None:
     """Return what `find_context` returns for a chat's current line, with the queries of the layers in use.
 
-    PostgreSQL prepares a subquery for each execution even if a condition then skips it, and for a chat that needs none
-    of the subqueries this is most of their cost. So the first statement leaves out the subqueries that have a
+    PostgreSQL prepares a subquery for each execution even if a condition then skips it. If a chat needs none of the
+    subqueries, this preparation is most of their cost. So the first statement leaves out the subqueries that have a
     condition, and returns the values of the conditions. If one of them is true, the statement with all subqueries
-    follows. If the results of that one are remembered (`layers/recent_chats.py`), the next context of the chat begins
-    with a smaller statement again, whose row has the revisions that show whether the results are outdated. If they are
-    not remembered, or were outdated in the last MOST_CHANGES contexts, the next context begins with the statement with
-    all subqueries. So a chat that learns something in every turn needs one statement, too.
+    follows. If its results are remembered (`layers/recent_chats.py`), the next context of the chat begins with a
+    smaller statement again, whose row has the revisions that show whether the results are outdated. If they are not
+    remembered, or were outdated in the last MOST_CHANGES contexts, the next context begins with the statement with all
+    subqueries. So even a chat that learns something in every turn needs only one statement a context.
     """
     used = in_use()
     current, least = used.current_queries or {}, used.least_queries or {}
@@ -211,7 +211,7 @@ async def _fetch_current(
 def _is_enough(row: Row, remembered: Remembered | None, *, reads_others: bool) -> bool:
     """Return whether a row of a smaller statement, without the results that can be remembered, is enough for a context.
 
-    `reads_others` is whether the row has the results of those subqueries with a condition that are never remembered.
+    The results of some subqueries with a condition are never remembered. `reads_others` is whether the row has these.
     """
     if row["needs_others"] and not reads_others:
         return False
@@ -224,7 +224,7 @@ def _tag_of(row: Row) -> Hashable:
 
 
 def list_revisions(row: Row, names: Iterable[str]) -> tuple[Hashable, ...]:
-    """Return the line's id, the revisions of the last changes of `names`, and those of its user and tenant.
+    """Return the line's id, the revisions of the last changes of `names`, and the revisions of the user and the tenant.
 
     The names are keys of the column `changed`: parts of a line, such as `messages`, and layers.
 
@@ -236,7 +236,7 @@ def list_revisions(row: Row, names: Iterable[str]) -> tuple[Hashable, ...]:
 
 
 def read_history(stored: str | None) -> Sequence[HistoryMessage]:
-    """Return the messages of a column of the statement, which is None if there are none."""
+    """Return the messages in `stored`, a column of the statement; the column is None if there are no messages."""
     if stored is None:
         return ()
     entries = [HistoryMessage._make(fields) for fields in reversed(orjson.loads(stored))]
@@ -255,7 +255,7 @@ class Source:
         edge_kind: Which seqs are edges, that is, where the history may begin (`edges_in_effect`).
         edges: The edges that the layers contribute.
         history: The messages from the anchor on, oldest first, with blank ones, which are not sent.
-        history_messages: How many of them are sent, as in `Head.history_messages`: those that are not blank.
+        history_messages: How many messages of `history` are not blank and so are sent, as in `Head.history_messages`.
         pinned: The pinned messages that are out of the history (`pinned.py`), without blank ones; none if the settings
             omit the segment `pinned`.
 

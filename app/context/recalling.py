@@ -165,9 +165,9 @@ async def find_recalled(
 def find_hour(history: Sequence[HistoryMessage], now: datetime, *, has_draft: bool) -> datetime:
     """Return the time that decides how far memories have faded: the hour in which the newest message was sent.
 
-    So a context that is read twice in a turn recalls the same, and a process reads the memories that it caches again at
-    most once an hour, unless something else has changed. The time is never after `now`. With a draft, or if
-    the history is empty, it is the hour of `now`.
+    So a context that is read twice in a turn recalls the same, and a process reloads its cached memories at most once
+    an hour, unless something else has changed. The time is never after `now`. With a draft, or if the history is
+    empty, it is the hour of `now`.
     """
     sent_at = datetime.fromisoformat(history[-1].sent_at) if history and not has_draft else now
     return min(sent_at, now).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
@@ -216,10 +216,10 @@ def _build_segment(hits: Sequence[Hit], placement: Placement) -> Segment:
 
 
 async def remember(memory: RecallMemory, found: Found, recalled: Sequence[Mapping[str, Any]]) -> None:
-    """Store the sources that a context recalled, and those that say the same.
+    """Store the sources that a context recalled, and the sources of the other results that say the same.
 
-    Otherwise the next turn could recall a message instead of the memory that quotes it, and so repeat the memory.
-    `recalled` is the field of that name in the answer.
+    If the other sources were not stored, the next turn could recall a message instead of the memory that quotes it, and
+    so repeat the memory. `recalled` is the field of that name in the answer.
     """
     there = {f"{one['kind']}:{one['id']}" for one in recalled}
     chosen = [hit for hit in found.hits if hit.source in there]

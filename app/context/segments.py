@@ -102,7 +102,7 @@ class TranscriptStyle:
 
     Attributes:
         timestamps: With `inline`, the text of a message begins with its time and its speaker, such as
-            `[MM/DD HH:MM] Name: `; not that of a tool result that `openai` receives as such.
+            `[MM/DD HH:MM] Name: `. The text of a tool result in the role `tool` of `openai` begins with neither.
         time_zone: IANA name of the chat's time zone.
         character: The chat's only active character; None if there are none or several. In formats with roles, its name
             is left out before its own messages, unless `timestamps` is `inline`.

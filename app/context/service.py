@@ -299,8 +299,8 @@ def _list_edges(source: Source, history: Sequence[HistoryMessage]) -> Sequence[i
     """Return the seqs to which the history is trimmed first; only if that is not enough, it is trimmed by message.
 
     There can be a hundred messages after a layer's last edge, for example in an open scene. If these were trimmed by
-    message, the history would begin at another message in each turn. So every eighth seq is an edge there, except
-    among the last 16 messages.
+    message, the history would begin at another message in each turn. So every eighth seq after that edge is an edge,
+    too, except among the last 16 messages.
     """
     match source.edge_kind:
         case "every_8":

@@ -1,8 +1,8 @@
 """The chain: ever shorter contexts in a fixed order. Pure.
 
-Each context of the chain leaves out everything that the previous one leaves out, and a little more. Items are left out
-by trim groups, and messages up to an edge, so that with a tight budget the prompt's prefix does not change in every
-turn.
+Each context of the chain leaves out everything that the previous one leaves out, and a little more. Items with the same
+`Item.group` are left out together, and messages up to an edge, so that with a tight budget the prompt's prefix does not
+change in every turn.
 """
 
 from bisect import bisect_left
@@ -45,7 +45,8 @@ def shorten(whole: Fitted, parts: Parts, max_tokens: int) -> Iterator[Fitted]:
 def _with_shorter(left: Fitted, name: str, versions: Iterable[Segment]) -> Iterator[Fitted]:
     """Yield contexts with ever shorter versions of the segment. Each adds one omission: all that the version lacks.
 
-    Each is made from `left`, not from the one before it. So is the next context of the chain, without the segment.
+    Each context is made from `left`, not from the one before it. The next context of the chain, which lacks the whole
+    segment, is also made from `left`.
     """
     whole = _sum_segments(left.layout)
     for version in versions:

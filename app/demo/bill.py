@@ -153,7 +153,11 @@ class Account:
 
 
 def _count_found(call: Call, former: Call) -> int:
-    """Return the tokens of `call` before the last position marked in `former` up to which both calls are the same."""
+    """Return the tokens that `call` reads from the cache after `former`.
+
+    These are the tokens before a position that is marked in `former`: the last such position before which both calls
+    are the same.
+    """
     pairs = zip(call.blocks, former.blocks, strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return max((tokens for blocks, tokens in former.marks if blocks <= same), default=0)

@@ -40,7 +40,7 @@ _SETTINGS = {"preset": "memo", "summary": {"enabled": True}, "scenes": {"enabled
 _MESSAGES_EACH = 100
 _POLL_S = 0.2
 _ATTEMPTS = 3
-"""The evaluation gives up when a work item reaches this attempt (it may still run) and an earlier attempt failed."""
+"""The evaluation gives up when this attempt of a work item begins and an earlier attempt failed."""
 
 Refusals = list[tuple[str, Refusal]]
 Worker = asyncio.Task[None]
@@ -114,7 +114,10 @@ async def _evaluate(
 
 
 async def _wait_for_work(api: Api, worker: Worker, screen: Screen) -> None:
-    """Wait until nothing is due. Raises DemoError if the model does not answer, and the worker's error if it ended."""
+    """Wait until nothing is due.
+
+    Raises DemoError if the model does not answer. If the worker has ended with an error, raises this error.
+    """
     most = 0
     while due := await _list_due(api):
         if worker.done():

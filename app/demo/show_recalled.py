@@ -19,8 +19,8 @@ _BY_WORDS = (
 def word_recalled(question: str, context: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of the best results, each with its score and what meaning, words and neighbours add to it.
 
-    Parts of less than 0.005 are left out. `context` is a context with recall and the question as its query, as the
-    service returns it.
+    Parts of a score that are less than 0.005 are left out. `context` is a context with recall and the question as its
+    query, as the service returns it.
     """
     yield heading(f"A flashback: what recall finds for “{question}”")
     texts = [segment["text"] for segment in context["segments"] if segment["name"] == "recalled"]

@@ -252,7 +252,7 @@ async def find_sources(db_session: DbSession, chat: ChatLine, character: str | N
     """Return the sources that contexts contain, of one diary or of all diaries.
 
     The source of an entry is `diary:<entry_id>`, that of a folded part `diary:folded:<version>`. Each diary is looked
-    up in its character's prompt, the unnamed diary in the prompt of a request without a character.
+    up in its character's prompt. The unnamed diary is looked up in the prompt of a request without a character.
     """
     queried = None
     if DiarySettings.of(effective(chat.settings)).is_shared:
@@ -350,7 +350,7 @@ async def _keep(db_session: DbSession, head: Head, entry: DiaryEntry, given: Map
 async def _change(
     db_session: DbSession, head: Head, entry: DiaryEntry, values: dict[str, Any], *, now: datetime
 ) -> None:
-    """Apply a person's change to an entry, cancel the work item to rewrite it, and update the folds that cover it."""
+    """Apply a person's change to an entry, cancel work that would rewrite it, and update the folds that cover it."""
     line = head.line
     await queries.update_entry(db_session, line, entry.entry_id, values)
     keys = [f"{ENTRY}{entry.entry_id}"]

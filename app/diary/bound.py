@@ -1,9 +1,9 @@
 """Shows, hides and deletes the entries that characters wrote with their tool, when their replies arrive or change.
 
-A call of the tool is *open* until the reply that it belongs to is appended. When its reply arrives, an entry takes a
-new number and becomes the last one of its diary, unless a person has edited it. So no fold covers an entry that was
-hidden until then. A fold can cover an entry that was shown because a person keeps it; the new number makes that fold
-stale.
+A call of the tool is *open* until the reply that it belongs to is appended. When the reply arrives, the call's entry
+takes a new number and becomes the last one of its diary, unless a person has edited the entry. So no fold covers an
+entry that was hidden until its reply arrived. A fold can cover an entry that was shown before, because a person keeps
+it; the new number makes that fold stale.
 """
 
 from collections import defaultdict
@@ -62,10 +62,10 @@ async def take_over(
 
     The turns that an entry of the service is about are called a period. If a period ended with the reply at `at_seq`,
     the service's entry may be scheduled already, so it is cancelled. If the call came before the reply, a period may
-    also have ended earlier, with a message that makes tool calls. So the service's unwritten entries for the
-    character about any message from `turn_seq` (as in `Bound`) to `at_seq` are cancelled. A new period begins after the
-    reply, unless the chat has other active characters: the open period then goes on, because their entries about it are
-    still due.
+    have ended earlier in the same turn, with a message that makes tool calls. So the service's unwritten entries for
+    the character about any message from `turn_seq` (as in `Bound`) to `at_seq` are cancelled. A new period begins after
+    the reply. If the chat has other active characters, the open period goes on instead, because the service's entries
+    for these characters about it are still due.
     """
     first_seq = at_seq if turn_seq is None else min(turn_seq, at_seq)
     unwritten = await _list_unwritten(db_session, head, character, first_seq, at_seq)
@@ -104,7 +104,7 @@ async def leave_out_waiting(
 
 
 async def _drop(db_session: DbSession, event: BindingsChanged) -> None:
-    """Delete the entries of the calls that were dropped; the service's entries that waited for the replies are due.
+    """Delete the entries of dropped calls, and schedule the service's entries that waited for the replies.
 
     Entries that a person edited or keeps are not deleted.
     """
@@ -121,7 +121,8 @@ async def _drop(db_session: DbSession, event: BindingsChanged) -> None:
 async def _bind(db_session: DbSession, head: Head, bound: Sequence[Bound]) -> list[tuple[str, Sequence[int]]]:
     """Place entries at the replies that have arrived; return the character, and the former and the new number.
 
-    An entry that a person edited keeps its place, but it replaces the service's entry like the others.
+    An entry that a person edited keeps its place. Like the other entries, it replaces the service's entry about the
+    turns.
     """
     rows = [(one.binding_id, one.at_seq, take_number(head), one.sent_at, not one.matches) for one in bound]
     found = await change_queries.bind(db_session, head.line, rows)

@@ -75,7 +75,8 @@ _OLDEST_FAILED = """
     WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND starts_with(key, $4) AND failed_at IS NOT NULL
     ORDER BY at_seq DESC, key OFFSET $5"""
 
-# An item that waits for its retry has an error. Any other item waits for $6 seconds only if it was scheduled so.
+# An item that waits for its retry has an error. An item without an error waits for $6 seconds only if it was scheduled
+# with this wait.
 _WAITING = """
     SELECT key FROM work
     WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY($4) AND error IS NULL
@@ -86,8 +87,8 @@ _WRITTEN_AFTER = """
     WHERE chat_key = $1 AND line_id = $2 AND at_seq > $3 AND deleted_at IS NULL AND origin <> 'model'
     ORDER BY at_seq, number"""
 
-# An entry of the service that a person edited can already be on the new line: if its messages begin before the lines
-# diverge, it was copied with them and moved to the end of the copy.
+# An entry of the service that a person edited can already be on the new line: if the messages that it is about begin
+# before the lines diverge, the entry was copied with these messages, and then moved to the end of the copy.
 _COPY_WRITTEN = f"""
     INSERT INTO diary_entries (chat_key, line_id, entry_id, character, number, at_seq, origin, content, identity, model,
         prompt_version, edited, kept, hidden, dated_at, created_at)
@@ -169,16 +170,16 @@ async def list_saved(db_session: DbSession, line: Line, seqs: Sequence[int]) -> 
 
 
 async def update_dates(db_session: DbSession, line: Line, rows: Sequence[tuple[UUID, int]]) -> set[str]:
-    """Date entries by the newest of their messages; `rows` are (entry_id, seq), one for each message of an entry.
+    """Set the date of each entry to the time of its newest message; return the characters whose diaries changed.
 
-    Return the characters whose diaries changed.
+    `rows` are (entry_id, seq), one for each message of an entry.
     """
     changed = await db_session.raw.fetch(_UPDATE_DATES, *line, *zip(*rows, strict=True))
     return {row["character"] for row in changed}
 
 
 async def list_reaching(db_session: DbSession, line: Line, from_seq: int) -> dict[str, int]:
-    """Return the number of the first entry from `from_seq` on in each diary that has one, by character."""
+    """Return the number of the first entry from `from_seq` on, by character, for each diary with such an entry."""
     return {row["character"]: row["number"] for row in await db_session.raw.fetch(_REACHING, *line, from_seq)}
 
 
@@ -203,12 +204,12 @@ async def list_writing(
 
 
 async def list_written_periods(db_session: DbSession, line: Line, from_seq: int) -> set[int]:
-    """Return the last seqs, from `from_seq` on, of the periods about which the service has an entry."""
+    """Return the last seq of each period that ends at or after `from_seq` and about which the service has an entry."""
     return {row["last_seq"] for row in await db_session.raw.fetch(_WRITTEN_PERIODS, *line, from_seq)}
 
 
 async def list_oldest_failed(db_session: DbSession, line: Line, layer: str, prefix: str, *, newest: int) -> list[str]:
-    """Return the keys of the unwritten entries that failed for good, without the `newest` ones in story order."""
+    """Return the keys of the unwritten entries that failed for good, except the last `newest` in story order."""
     return [row["key"] for row in await db_session.raw.fetch(_OLDEST_FAILED, *line, layer, prefix, newest)]
 
 
@@ -278,8 +279,8 @@ async def bind(
 ) -> list[asyncpg.Record]:
     """Give entries the place of their reply; `rows` are (entry_id, at_seq, number, dated_at, hidden).
 
-    Entries that a person edited stay as they are. One that a person keeps gets the place, too, because it depends on
-    the reply again if the person no longer keeps it; until then it is never hidden. Return (character, number,
+    Entries that a person edited stay as they are. An entry that a person keeps is not hidden, but it gets the place,
+    too, because it depends on the reply again if the person no longer keeps it. Return (character, number,
     former_number) of each.
     """
     return await db_session.raw.fetch(_BIND, *line, *zip(*rows, strict=True))

@@ -155,10 +155,10 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Delete the entries from the truncation on; those that a person wrote, edited or keeps move to the new head.
 
-    Folds that cover any of them are dropped. The open period then begins at the earliest of its own start, the starts
-    of the periods whose entries are deleted or cancelled, and the truncation. Every diary is checked, even if none of
-    its entries is deleted: a line that was just copied up to the truncation has none of the later entries, but its
-    current fold can be missing.
+    Folds that cover any deleted or moved entry are dropped. The open period then begins at the lowest of these seqs:
+    its own first seq, `from_seq`, and the first seqs of the periods whose entries are deleted or cancelled. Every diary
+    is checked, even if none of its entries is deleted: if the line was just copied up to the truncation, it has no
+    later entries, but it may lack the fold that is current on the original line.
     """
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:
@@ -184,7 +184,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Copy from the old line what characters or people wrote after `kept_seq`, to the messages' new seqs.
+    """Copy the entries of characters and people after `kept_seq` from the old line, to the new seqs of their messages.
 
     A character's tool is not called again for messages that have only moved, so its entries move along with the replies
     that they are bound to, and are dated by them. An entry whose reply does not move is not copied. Entries of the
@@ -229,14 +229,14 @@ async def _list_places(
 
 
 async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) -> int | None:
-    """Reopen the last periods that lost their closing reply before being written; return the open period's first seq.
+    """Reopen the last periods that lost their closing reply and have no entry; return the open period's first seq.
 
-    A period has lost it if the message was deleted, or is no reply any more because its role or kind has changed. A
-    period about which one of several characters has its entry already stays closed, so that periods do not overlap.
+    A period has lost its closing reply if that message was deleted, or is no reply any more because its role or kind
+    has changed. The unwritten entries of reopened periods are cancelled. If one of several characters already has its
+    entry about a period, the period stays closed, so that periods do not overlap. Returns None if no period is open.
 
-    The unwritten entries of these periods are cancelled. Returns None if no period is open. A reply is often deleted to
-    be generated again; the new reply then closes the same period. If the period stayed closed, the user's message would
-    be in one period and the new reply in the next.
+    A reply is often deleted to be generated again; the new reply then closes the reopened period. If the period stayed
+    closed, the user's message would be in one period and the new reply in the next.
     """
     line, period = head.line, head.cursors[NAME].get("period")
     if not period:
@@ -259,7 +259,7 @@ async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) ->
 async def _write_again(db_session: DbSession, event: MessagesChanged) -> None:
     """Reschedule the unwritten entries about changed messages, including those that have failed for good.
 
-    An entry that waits for the reply of an open call keeps its due time: its job reads the messages only then.
+    An entry that waits for the reply of an open call keeps its due time: its job reads the messages when it runs.
     """
     head, changed = event.head, event.changed_seqs
     if not changed:

@@ -35,7 +35,7 @@ REREAD_ENTRIES = 5
 MAX_FAILED = 32
 """The maximum number of unwritten entries of a line that stay listed as failed; a few more if several fail at once.
 
-A model that declines a story declines each entry, so without a limit their number would grow with each period."""
+A model that declines a story declines each entry, so without a limit the list would grow with each period."""
 
 
 @dataclass(frozen=True, slots=True)

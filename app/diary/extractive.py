@@ -26,8 +26,8 @@ def fold_quotes(
 ) -> str:
     """Return the former quotes and the weightiest sentences of `entries` (date, text): at most `most_lines` lines.
 
-    If there are more, only the weightiest of every few lines of the older half are kept, repeatedly until all lines
-    fit. So the older the lines are, the fewer of them are left, but they stay evenly distributed.
+    If there are more, the older half is thinned, repeatedly until all lines fit: of every few lines, only the
+    weightiest are kept. So the older the lines are, the fewer of them are left, but they stay evenly distributed.
     """
 
     def choose(written: Sequence[Utterance]) -> list[str]:
@@ -45,7 +45,10 @@ def fold_quotes(
 
 
 def _thinner(lines: Sequence[str], choose: Callable[[Sequence[Utterance]], list[str]]) -> list[str]:
-    """Return `lines` with only the weightiest of every few lines of the older half; at least one line is dropped."""
+    """Return `lines` with the older half thinned: of every few lines, only the weightiest are kept.
+
+    At least one line is dropped.
+    """
     half = max(len(lines) // 2, 1)
     older, fewer = lines[:half], list[str]()
     for start in range(0, half, _PART_ENTRIES):

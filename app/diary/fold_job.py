@@ -41,7 +41,7 @@ class _Fold:
 
     Attributes:
         base: The version that they are folded into; None for the first fold.
-        replaced: The version of the same entries that the result replaces, because a person wants it made again.
+        replaced: The version that the result replaces, because a person wants it made again; None for the next fold.
         former: The text of the base.
         entries: The entries.
         last_number: The number of the last entry that the fold covers.
@@ -151,8 +151,8 @@ async def _save(db_session: DbSession, made: Made[_Fold, FoldDraft]) -> None:
 async def _find_begin(db_session: DbSession, line: Line, character: str, fold: _Fold) -> int:
     """Return the highest `at_seq` that the fold or its base covers.
 
-    A copy of the line that ends before this seq does not get the fold. Hidden entries count, too: if such an
-    entry is shown again, the fold that covers its number becomes stale.
+    A copy of the line that ends before this seq does not get the fold. Hidden entries count, too, because the fold
+    covers their numbers: if one of them is shown again, the fold becomes stale.
     """
     last_seq = await queries.find_last_seq(db_session, line, character, fold.first_number, fold.last_number)
     if fold.base is None:

@@ -104,8 +104,8 @@ async def refresh_cache(db_session: DbSession, head: Head) -> None:
     """Make the prompt texts of each changed diary again, and store them on the line's row; usually none has changed.
 
     If the anchor has moved since the texts were cached, the content of the segment `diary` is chosen again. Before the
-    first message, no provider can have cached a prompt, so the segment then changes with each entry. Early releases
-    cached all entries in `diary`, and no anchor; these entries stay there until the next cut.
+    first message it is chosen again after every change, because no provider can have cached a prompt yet. Early
+    releases stored no anchor, and put all entries into `diary`; these entries stay there until the next cut.
     """
     outdated = head.cursors.get(NAME, {}).pop("outdated", None)
     if not outdated:
@@ -252,8 +252,8 @@ async def reconcile_fold_work(
     """Schedule a fold if the diary is too long, or cancel the scheduled one; mark the diary's cached text as outdated.
 
     A fold that is already scheduled waits for `settle_s` again, because the entries that it folds may have changed.
-    With `again` false it keeps its time: a new entry at the end of the diary does not change the entries to fold. A
-    fold that a person requested is not cancelled.
+    If `again` is false, this fold keeps its time: a new entry at the end of the diary, for example, does not change the
+    entries to fold. A fold that a person requested is not cancelled.
     """
     note_outdated(head, character)
     key = f"{FOLD}{character}"

@@ -5,9 +5,9 @@ the entries before the anchor, and holds them until the next cut. Between cuts i
 holds changes or becomes invalid, or if the settings or the time zone change. Later entries are in the segment
 `diary_recent`, which follows the history unless `diary.recent` places it elsewhere.
 
-If the fold that it holds becomes invalid, the segment is chosen again at once. If another fold is due that will replace
-the lost one, that choice is provisional: it ends when the lost fold is valid again, and then the former choice returns;
-or when the new fold is made, and then the segment is chosen once more.
+If the fold that the segment holds becomes invalid, the content of the segment is chosen again at once. If a new fold is
+due that will replace the invalid one, this choice is provisional. If the invalid fold becomes valid again first, the
+former choice returns. Otherwise the content is chosen once more when the new fold is made.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -77,9 +77,9 @@ def hold(version: int | None, folded: str, covered: int, entries: Sequence[Writt
 def find_held(former: Mapping[str, Any], name: str, names: Collection[str]) -> Held | None:
     """Return what a diary holds, or None if it has to be chosen again.
 
-    A diary that began after the cut holds nothing. The unnamed diary, under the name "", is that of a chat that names
-    no characters. If a character has just taken it over, the character's diary holds what the unnamed one held; if the
-    character also had a diary of its own, the result is None.
+    A diary that began after the cut holds nothing. A chat that names no characters has an unnamed diary, under the name
+    "". If a character has just taken the unnamed diary over, the character's diary holds what the unnamed one held; if
+    the character also had a diary of its own, the result is None.
 
     Args:
         former: The cached texts of all diaries, by their characters' names.
@@ -98,8 +98,8 @@ def find_lost(held: Held | None, chain: Chain, *, is_valid: bool) -> Held | None
     """Return what the segment held before the fold in it became invalid, or None if no fold became invalid.
 
     At a cut, the newest version of the chain is checked, and the result has no `version`: the former content cannot
-    return after a cut. Otherwise the version in `held` is checked, and `held.lost` is the result if the choice is
-    provisional already; the result has no `version` if that version no longer exists.
+    return after a cut. Between cuts, the version in `held` is checked. If the choice is provisional already, the result
+    is `held.lost`. If the version of the result no longer exists, the result has no `version`.
 
     Args:
         held: What the segment has held so far; None at a cut.
@@ -169,7 +169,7 @@ def word_known(
 
 
 def folded_source(version: int) -> str:
-    """Return the name of a version of the folded part in the sources of a context."""
+    """Return the name under which a context lists a version of the folded part among its sources."""
     return f"diary:folded:{version}"
 
 

@@ -26,10 +26,10 @@ class DiaryEntry(MessageRangeColumns, Table):
     """An entry in the diary of a character.
 
     `number` orders the entries of a character, from 1; no number is used twice on a line. An entry of the service gets
-    its number when it is scheduled. `at_seq` is a seq: that of the message that was the newest when a person wrote the
-    entry, or of the last message that an entry of the service is about. `origin` is who wrote the current text: the
-    character with its `tool`, a `person`, or the service with a `model` in the character's voice. `edited` is whether a
-    person replaced the text of a tool or a model.
+    its number when it is scheduled. `at_seq` is the seq of a message: for an entry of a person, the message that was
+    the newest when the person wrote it; for an entry of the service, the last message that the entry is about. `origin`
+    is who wrote the current text: the character with its `tool`, a `person`, or the service with a `model` in the
+    character's voice. `edited` is whether a person replaced the text of a tool or a model.
 
     An entry that a tool wrote is `hidden` while the reply that it is bound to has another text, is deleted or hidden by
     a person, or is still to come (`app/bindings`). It has the id of its binding, and once the reply is appended,

@@ -14,9 +14,8 @@ from app.summarising.quoting import quoted, shorten_to_share
 from app.summarising.transcript import Utterance
 
 MOST_PERSONA, MOST_WRITTEN = 1 / 4, 1 / 3
-"""Shares of the tokens that are left of the budget after the prompt's fixed text. The persona gets at most the first
-share, the earlier entries or the former text at most the second. The messages, or the entries to be folded, get the
-rest."""
+"""Shares of the tokens that the prompt's fixed text leaves free. The persona gets at most the first share, the earlier
+entries or the former text at most the second. The messages, or the entries to be folded, get the rest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ SPEAKERS = f"""
 
 
 # An entry of a tool is about its reply, so its first seq is `at_seq`. Once a person edits or keeps the entry, `at_seq`
-# can become the seq of another message, for example in a truncation, so the entry then counts as about no message (0).
+# can become the seq of another message, for example in a truncation, so the first seq is then 0, which is no message.
 DOCUMENTS = """
     SELECT 'diary:' || e.entry_id, e.content,
         coalesce(e.first_seq, CASE WHEN e.origin = 'tool' AND NOT e.kept THEN e.at_seq ELSE 0 END), e.at_seq,

@@ -69,7 +69,7 @@ def _merge(view: View, cached: Mapping[str, Any], queried: Mapping[str, Any]) ->
 
 
 def _before(view: View, cached: Mapping[str, Any], queried: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the segments of the diary for a context before a message."""
+    """Return the segments of the diary for a context that ends before a message."""
     known = _read_known(view, queried)
     lines, knows_diary = DiarySettings.of(view.settings).lines, view.is_known(cached.get("last_seq", 0))
     return word_known(cached, known, queried["time_zone"], lines, knows_diary=knows_diary)

@@ -14,7 +14,7 @@ _GIB: Final = 1 << 30
 
 
 async def check_disk(connection: Connection, data: Path | None) -> Finding:
-    """Check the free space of the disk with the data directory `data`; None for a server elsewhere."""
+    """Check the free space of the disk with the data directory `data`, which is None for a server elsewhere."""
     size: int = await connection.fetchval("SELECT pg_database_size(current_database())")
     if data is None:
         message = f"The database takes {size / _GIB:.1f} GiB. The free space of its server is not visible from here."

@@ -16,7 +16,7 @@ async def check_schema(connection: Connection) -> Finding:
 
 
 def judge_revision(revision: str | None) -> Finding:
-    """Return the finding for a database at `revision`; None for one without a revision."""
+    """Return the finding for a database at `revision`, which is None if the database has no revision."""
     scripts = ScriptDirectory(str(SCRIPTS))
     newest = scripts.get_current_head()
     if revision == newest:

@@ -72,8 +72,8 @@ class EmbeddingClient:
         """Return the vectors of `texts`, which must not be blank, with as few requests as their limits permit.
 
         If the server refuses a request as too large, its texts are sent in two halves; a single text is shortened to
-        its first half. Raises ModelError, also if the length of the vectors is not `dimension`, or not that of earlier
-        ones.
+        its first half. Raises ModelError, also if the length of the vectors is not `dimension`, or differs from the
+        length of earlier vectors.
         """
         vectors: list[Vector] = []
         counts: list[int | None] = []

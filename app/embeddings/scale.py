@@ -1,8 +1,8 @@
 """The scale of a model: the cosine that unrelated texts have, and similarities relative to this cosine. Pure.
 
-The cosine of unrelated texts is 0.05 with MiniLM, and about 0.7 with models such as E5, by their documentation. So a
-cosine says little as long as it is not known which cosine unrelated texts have. Once for each model, that is measured
-with UNRELATED.
+The cosine of unrelated texts is 0.05 with MiniLM, and about 0.7 with models such as E5, by their documentation. So the
+cosine of two texts says little unless the cosine of unrelated texts is known. Once for each model, the cosine of
+unrelated texts is measured with UNRELATED.
 """
 
 from collections.abc import Sequence
@@ -34,5 +34,5 @@ def measure_unrelated(vectors: Sequence[Vector]) -> float:
 
 
 def scale_similarity(cosine: float, unrelated: float) -> float:
-    """Return how similar two texts are: 0 for the cosine `unrelated`, 1 for the same text, below 0 for less similar."""
+    """Return the similarity of two texts: 1 for equal texts, 0 if `cosine` is `unrelated`, negative if it is lower."""
     return (cosine - unrelated) / (1.0 - unrelated)

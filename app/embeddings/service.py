@@ -60,7 +60,7 @@ async def _measure(embedder: TextEmbedder) -> tuple[int, float]:
 
 
 async def find_fault(connection: Connection, embedder: TextEmbedder) -> str | None:
-    """Ask the model for a vector. Return how it differs from the recorded model, or None. Raises ModelError."""
+    """Ask the model for a vector. Return how the model differs from the recorded one, or None. Raises ModelError."""
     await embedder.embed([PROBE])
     recorded = await queries.find_current(connection)
     return recorded.find_difference(embedder.name, embedder.dimension) if recorded else None
@@ -84,7 +84,7 @@ async def check_at_start(database: Database, embedder: TextEmbedder, clock: Cloc
 
 
 async def record_coming(database: Database, embedder: TextEmbedder, clock: Clock) -> tuple[RecordedModel, bool]:
-    """Record `embedder`, and return it and whether it is the current model.
+    """Record the model of `embedder`; return the recorded model, and whether it is the current one.
 
     If no model is current, `embedder` becomes the current one; otherwise only `make_current` changes the current model.
     Raises ModelError.

@@ -67,9 +67,9 @@ async def set_in_chat(db_session: DbSession, ref: ChatRef, key: str, value: str,
 async def set_in_scope(db_session: DbSession, scope: ScopeKey, key: str, value: str, *, now: datetime) -> bool:
     """Set a fact of a scope for a person; return whether no fact of the scope had the key. Raises TooManyKeys.
 
-    If the value that holds is the same and a person set it, it is stored again only if the scope has a newer value that
-    does not hold, because its reply or messages were taken back. If these returned, the newer value would otherwise
-    hold.
+    If a person has set the same value already and it holds, it is stored again only in one case: the scope has a newer
+    value that does not hold, because the reply or the messages that it is from were taken back. Otherwise the newer
+    value would hold if the reply or the messages returned.
     """
     await lock_scope(db_session, scope)
     held = await reading.find_held(db_session, Viewpoint.of_scope(scope), KIND, key)
@@ -97,5 +97,5 @@ async def delete_in_scope(db_session: DbSession, scope: ScopeKey, key: str, *, n
 
 
 def say(key: str, value: str | None) -> Said:
-    """Return the statement that a key has a value; None states that it has no value any more."""
+    """Return the statement that a key has a value, or that it has none any more if `value` is None."""
     return Said(KIND, key, value, count_tokens(word_fact(key, value)) if value else 0)

@@ -39,8 +39,8 @@ NEWEST_OF_CURRENT = f"""
             ) AS named (name)
             WHERE u.known ? named.name),
         'global', (SELECT s.known -> 'fact' -> '' {_WIDE} = {TENANT_KEY}))::text"""  # noqa: S608
-"""Selects what `NEWEST_OF_LINE` selects, for the current line. It reads the facts of the user, of the user with each of
-the chat's characters, and of the tenant from the column `scopes.known`, which caches them."""
+"""Selects what `NEWEST_OF_LINE` selects, for the current line. It reads the column `scopes.known`, which caches the
+facts of the user, of the user with each of the chat's characters, and of the tenant."""
 
 _SOLE_CHARACTER = """(
     SELECT min(p.value ->> 'name') FROM jsonb_array_elements(c.characters) AS p

@@ -78,5 +78,5 @@ def _read_cached(rows: Sequence[Sequence[Any]], scope: Scope, character: str | N
 
 
 def source_of(statement_id: UUID | str) -> str:
-    """Return the name of a fact in the sources of a context."""
+    """Return the name under which a context lists a fact among its sources."""
     return f"fact:{statement_id}"

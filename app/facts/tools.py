@@ -94,7 +94,7 @@ async def _get_facts(call: ToolCall, arguments: GetFacts) -> Answer:
 
 
 async def _teach(call: ToolCall, head: Head, view: Viewpoint, place: Place, tool: str, said: Said) -> Made:
-    """Bind what a tool says about a fact to the reply that the call belongs to. `head` and `place` are locked."""
+    """Store what a tool writes about a fact, bound to the reply of the call. `head` and `place` are locked."""
     db_session = call.db_session
     words = identity("fact", f"{said.key}\0{said.content or ''}")
     scope = place.choose_scope(await find_deciding(db_session, view, KIND, said.key))

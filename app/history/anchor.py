@@ -51,7 +51,8 @@ async def cut_after_append(
     """Decide on a session's cut or a cold cut, then on a full or forced cut; return the last cut made, or None.
 
     The new messages do not count for a cold cut. `session_seq` is the seq of the new message that begins the newest
-    session, None if none begins one; the messages from `session_seq` on do not count for the session's cut.
+    session, or None if no new message begins a session. The messages from `session_seq` on do not count for the
+    session's cut.
     """
     head = advance.head
     cut = None
@@ -87,7 +88,7 @@ async def cut_at_break(
 
     The cut leaves all messages of the new session, which begins at `session_seq`, and at least `keep_messages` messages
     before them. If the layers do not cover the old messages yet, the missing work is scheduled, and the cut is decided
-    on again at each `LayerChanged`. If a layer cannot make the coverage, no cut waits.
+    on again at each `LayerChanged`. If a layer cannot make the coverage, the cut does not wait, and is not made.
     """
     decision = await _decide_session(db_session, head, session_seq, layers)
     match decision:
@@ -208,7 +209,10 @@ async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[Cover
 
 
 async def _pass_hidden(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer], from_seq: int) -> int:
-    """Return the newest edge before which scenes hide all messages from `from_seq` on; `from_seq` if there is none."""
+    """Return the newest edge after `from_seq` that the anchor reaches by passing only messages that scenes hide.
+
+    Return `from_seq` if there is no such edge.
+    """
     next_seq = await skip_hidden_by_scenes(db_session, head, from_seq)
     if next_seq is None:
         return from_seq

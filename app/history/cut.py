@@ -59,9 +59,10 @@ class AwaitEdge:
     A layer may add such an edge when its work ends.
 
     Attributes:
-        recheck_messages: The length of the history with which a cut at its first edge would leave `keep_messages`
-            messages. An append that reaches this length decides again. None if there is no such
-            edge, or if a cut there leaves enough already. While the history is overdue, every append decides again.
+        recheck_messages: The length that the history must reach before a cut at its first edge leaves `keep_messages`
+            messages. The append that reaches this length decides again. None if the history has no edge after its
+            beginning, or if a cut at the first one leaves enough already. While the history is overdue, every append
+            decides again.
 
     """
 
@@ -156,9 +157,9 @@ class History:
 
     @property
     def recheck_messages(self) -> int | None:
-        """The length of the history at which a cut at its first edge would leave `keep_messages`.
+        """The length that the history must reach before a cut at its first edge leaves `keep_messages` messages.
 
-        None if there is no edge after its beginning, or if the first such edge leaves enough already.
+        None if the history has no edge after its beginning, or if a cut at the first one leaves enough already.
         """
         next_edge = min((edge for edge in self.edges if edge > self.from_seq), default=None)
         if next_edge is None:
@@ -225,11 +226,12 @@ def decide_wait(history: History, covered_seq: int | None) -> Wait:
 
 
 def decide_rewind(newest: History) -> Cut | None:
-    """Decide where the anchor moves back to so that enough messages are sent. The line's first seq is always an edge.
+    """Decide where the anchor moves back to so that enough messages are sent.
 
-    `newest` holds the newest messages of the line, from any seq on. If no edge after this seq leaves enough, the anchor
-    moves to the line's first seq if `newest` begins there; otherwise return None: the caller then reads further back.
-    If the history would have `max_messages` or more after the move, return a forced cut instead, if one is possible.
+    `newest` holds the newest messages of the line, from `newest.from_seq` on. The line's first seq is always an edge.
+    If no edge after `newest.from_seq` leaves enough messages, and `newest` begins at the line's first seq, the anchor
+    moves there. If `newest` begins later, return None: the caller then reads further back. If the history would have
+    `max_messages` or more after the move, return a forced cut instead, if one is possible.
     """
     if newest.target is None and newest.from_seq > LINE_FIRST_SEQ:
         return None
@@ -245,9 +247,9 @@ def decide_move(wanted: Cut, anchor_seq: int, last_cut_seq: int | None) -> Cut |
     """Decide how the anchor moves to `wanted`; None if it is already there and no later cut is stored.
 
     A move back is a cut. If `wanted` is before `last_cut_seq`, the result is a cut, too, even if the anchor is already
-    there: a line that was copied from the beginning of another one still stores the last cut of that line, and the new
-    cut replaces it. All other moves forward are skips: this function is called after messages were removed, hidden or
-    un-hidden, and then the anchor only moves forward past messages that are not sent.
+    there: if this line is a copy of the first part of another line, it still stores the other line's last cut, which
+    the new cut replaces. All other moves forward are skips: this function is called after messages were removed, hidden
+    or un-hidden, and then the anchor only moves forward past messages that are not sent.
     """
     if wanted.at_seq < anchor_seq or (last_cut_seq is not None and wanted.at_seq < last_cut_seq):
         return wanted

@@ -36,7 +36,7 @@ SEEN_TTL_S: Final = 3_600.0
 """For this many seconds after a key was found, further lookups of it do not wait for lookups of unknown keys."""
 
 STRANGERS: Final = "?"
-"""Lookups of unknown keys get the share of database connections of a tenant with this name; no tenant can have it."""
+"""Lookups of unknown keys wait for a connection as if they were requests of this tenant; no tenant has this name."""
 
 _ENVIRONMENT = "environment"
 _ANY = "any"
@@ -55,8 +55,8 @@ class KnownKey:
 class DatabaseKeyring:
     """Verifies keys and tokens against the database, and signs tokens.
 
-    Rows are cached for a few seconds, so most requests need no statement. `forget` clears the cache after changes made
-    by this process, so those take effect immediately.
+    Rows are cached for a few seconds, so most requests need no statement. `forget` clears the cache, so that a change
+    of keys by this process takes effect immediately.
 
     Args:
         database: The database with the keys.
@@ -126,7 +126,10 @@ class DatabaseKeyring:
         self._open.clear()
 
     async def _key_caller(self, text: str) -> Caller | None:
-        """Return the caller of a key, or None. The environment's key may have any form, so it is compared first."""
+        """Return the caller of a key, or None.
+
+        The key in MEMOBOOK_ADMIN_KEY may have any form, so it is compared first.
+        """
         secret_hash = hash_of(text)
         for name in (_ENVIRONMENT, key_id_in(text)):
             key = await self._find(name) if name else None
@@ -167,7 +170,7 @@ class DatabaseKeyring:
         of = name, self._generation  # a lookup that began before this process revoked a key may still find the key
         lookup = self._lookups.get(of)
         if lookup is None:
-            # Without the context variables of this request: otherwise the lookup would end if its client disconnects.
+            # With the context variables of this request, the lookup would end when the request's client disconnects.
             lookup = self._lookups[of] = asyncio.create_task(self._look_up(name, now), context=Context())
             lookup.add_done_callback(lambda _: self._lookups.pop(of, None))
         return await asyncio.shield(lookup)

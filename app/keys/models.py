@@ -16,7 +16,7 @@ class Key(Table):
     """A key, stored as a hash.
 
     A revoked key keeps its row. The service requires a key once any key has existed, so revoking the last key does not
-    open it again.
+    open the service again. `from_environment` marks the environment's key: the one that MEMOBOOK_ADMIN_KEY contains.
     """
 
     __tablename__ = "keys"

@@ -71,7 +71,7 @@ class RateLimiter:
         """Count a request of the caller. Raises RateLimited if it comes too early."""
         is_token = caller.user_id is not None or caller.chat_id is not None
         rate = self._token if is_token else self._key
-        if rate is None or (caller.key_id is None and not is_token):  # such requests come only from this machine
+        if rate is None or (caller.key_id is None and not is_token):  # requests without a key are local
             return
         wait_s = await self._take(_name_of(caller), rate)
         if wait_s > 0:
@@ -126,7 +126,7 @@ class RateLimiter:
         return float(await self._script(keys=[f"memobook:rate:{name}"], args=[rate.interval_s, rate.burst_s]))
 
     def _is_away(self, now: datetime) -> bool:
-        """Return whether Redis failed a short time ago; after the clock was set back, it is asked again."""
+        """Return whether Redis failed less than `AWAY_S` ago; False if the clock was set back since the failure."""
         until = self._away_until
         return until is not None and until - timedelta(seconds=AWAY_S) <= now < until
 

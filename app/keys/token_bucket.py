@@ -55,4 +55,4 @@ class LocalBuckets:
 
 
 _ROUNDING_S = 1e-6
-"""The precision of times in seconds since 1970 as floats is about this."""
+"""The approximate precision of a float that holds a time in seconds since 1970."""

@@ -17,7 +17,7 @@ class Claims(BaseModel):
         iss: Distinguishes our tokens from others that are signed with the same secret.
         exp: When the token expires, in seconds since 1970.
         key_id: The key that created the token; revoking it invalidates the token. None if there was no key yet.
-        user_scope: The `user_scope` of the key. Tokens of a release that did not know this claim do not have it.
+        user_scope: The `user_scope` of the key. False if an older release made the token without this claim.
 
     """
 

@@ -1,8 +1,8 @@
 """Authentication: the caller of a request and the scopes that a route requires.
 
 Routes depend on `Reader`, `Writer` or `Admin`, or on `Anyone` if they require no particular scope. The keyring in
-`app.state.keyring` checks the key or token; `app/keys` implements it. Routers whose operations have a body that FastAPI
-parses use `KeyedRoute`.
+`app.state.keyring` checks the key or token; `app/keys` implements it. Use `KeyedRoute` for routers whose operations
+have a body that FastAPI parses.
 """
 
 from collections.abc import Callable, Coroutine
@@ -124,7 +124,7 @@ _CHECKS = (anyone, reader, writer, admin)
 
 
 class KeyedRoute(APIRoute):
-    """A route that checks the key before it reads the body, and does not list the errors of a body with too many.
+    """A route that checks the key before it reads the body, and does not list the errors if a body has too many.
 
     FastAPI reads and parses the body before it runs dependencies, so a client without a key could make the service
     parse 8 MiB. FastAPI also explains every error, and a body can have almost a million errors; `refuse_many_errors`

@@ -1,7 +1,7 @@
 """The service's clock.
 
-Code receives a `Clock` as an argument, so tests can control the time. Some columns use the clock of the database
-instead, which all processes share: leases of work, reports of workers, and initial revisions.
+Code receives a `Clock` as an argument, so tests can control the time. Leases of work, reports of workers and initial
+revisions use the clock of the database instead, because all processes share it.
 """
 
 from collections.abc import Callable

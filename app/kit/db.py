@@ -226,8 +226,8 @@ class Database:
         settle_s: How long work that is scheduled in a unit of work waits for further edits.
         with_vectors: Whether an embedding model is configured, so that work that turns texts into vectors is scheduled.
         connections: Connections to the same database, shared with other `Database` objects of the process; `close`
-            leaves them open. Then `url` and `statement_s` have no effect, and `pool_size` is the maximum number of them
-            that this object uses at the same time. By default, it opens its own.
+            leaves them open. If they are given, `url` and `statement_s` have no effect, and `pool_size` limits how many
+            of these connections this object uses at the same time. By default, the object opens its own connections.
 
     Attributes:
         gate: The gate at which requests wait for a connection.
@@ -347,7 +347,7 @@ class Database:
 
 
 def open_connections(url: str, *, pool_size: int = 20, statement_s: float = 30.0) -> IdleConnections:
-    """Return the connections of a database, of which none is open yet; the arguments are those of `Database`."""
+    """Return the connections to a database; they are opened later. The arguments are those of `Database`."""
     engine = create_async_engine(
         url,
         isolation_level="AUTOCOMMIT",

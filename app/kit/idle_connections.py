@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import PoolProxiedConnection
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
-"""An asyncpg connection. A string, because the class cannot be subscripted at run time."""
+"""An asyncpg connection. The alias is a string because the class cannot be subscripted at run time."""
 
 
 class IdleConnections:

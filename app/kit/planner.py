@@ -12,9 +12,10 @@ subquery. If the target were joined by its key, the whole line could be read for
 ONE_LOOKUP_EACH = "OFFSET 0"
 """The end of a lateral subquery: with an OFFSET the planner cannot merge it with the outer query, so it looks up the
 key once for each outer row. A subquery on a range of keys also has an ORDER BY with the key. Of several indexes that
-begin with the same columns, the planner then chooses the one in this order, because it needs no sort. But if the B-tree
-of another index has fewer levels, the planner may choose that one: a level costs more than sorting the one row that it
-expects. So `uq_messages_id` has a condition that a range of seq does not imply, and cannot be used for such a range."""
+begin with the same columns, the planner then chooses the one that is sorted by the key, because it saves a sort. But if
+the B-tree of another index has fewer levels, the planner may choose the other index: a level costs more than sorting
+the one row that the planner expects. So `uq_messages_id` is a partial index: the planner cannot use it for a range of
+seq, because such a range does not imply its condition."""
 
 
 COMPUTED_ONCE = "OFFSET 0"
@@ -32,7 +33,8 @@ is empty now and holds 100,000 items a moment later, and a plan made for few row
 def is_equal(column: str, value: str) -> str:
     """Return `column = value`, written as a range of one value.
 
-    After `=` the planner drops the column from the ORDER BY, as it is constant, and may choose an index without it.
+    After `=` the planner drops the column from the ORDER BY, because the column is constant. It may then choose an
+    index without the column.
     """
     return f"{column} BETWEEN {value} AND {value}"
 

@@ -38,7 +38,7 @@ class Scope(Table):
 
     `known` caches the facts that hold for the owner, as contexts read them (`app/knowledge/cache.py`).
 
-    The primary key has the form of all owner tables, but rows never belong to a line: `line_id` is `NO_LINE`.
+    The primary key has a `line_id` as in other tables with an `owner_key`. Here the `line_id` is always `NO_LINE`.
     """
 
     __tablename__ = "scopes"
@@ -71,8 +71,8 @@ class _Raise:
 def raise_scope(db_session: DbSession, owner: Owner) -> None:
     """Raise the revision of a user or a tenant just before the commit, once per transaction.
 
-    Call it in every transaction that changes data shared by all chats of the owner. Raises ValueError for a line: its
-    revision is raised by its lock (`app/chats/revision.py`).
+    Call it in every transaction that changes data shared by all chats of the owner. Raises ValueError for a line: to
+    raise the revision of a line, lock the line (`app/chats/revision.py`).
     """
     if owner.is_line:
         raise ValueError("a line has its own revision; lock it instead")

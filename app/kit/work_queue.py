@@ -40,7 +40,7 @@ IS_FREE = """(leased_until IS NULL
 """SQL: no worker holds the item. A lease that ends more than a minute from now does not count: it was made before
 PostgreSQL's clock was set back."""
 
-# A new id with the timestamp of the original, because the list of work is ordered by id.
+# A copied item gets a new id with the timestamp of its original, because the list of work is ordered by id.
 _NEW_WORK_ID = "overlay(gen_random_uuid()::text PLACING left(work_id::text, 15) FROM 1 FOR 15)::uuid"
 
 # Attempts at a copy are counted from zero, unless its original has failed for good.
@@ -195,12 +195,13 @@ async def schedule(
 async def claim(
     db_session: DbSession, owner: Owner, *, limit: int, now: datetime, anchor_seq: int = 0
 ) -> list[Claimed]:
-    """Claim up to `limit` ripe items of an owner: those before `anchor_seq`, backwards from it, then those from it on.
+    """Claim up to `limit` ripe items of an owner: first those before `anchor_seq`, then the others.
 
-    The anchor is the seq at which the history in contexts of the line begins. Contexts contain the messages before it
-    only as memories, so the items of these messages come first. An attempt is counted when an item is claimed, so an
-    item that crashes its workers also runs out of attempts: `attempts` above MAX_ATTEMPTS means that the last attempt
-    crashed. Items of users and tenants have no position and are claimed in the order in which they ripened.
+    In both groups, the items nearest to `anchor_seq` come first. `anchor_seq` is the seq at which the history in
+    contexts of the line begins. Contexts contain the messages before the history only as memories, so the items of
+    these messages come first. An attempt is counted when an item is claimed, so an item that crashes its workers also
+    runs out of attempts: `attempts` above MAX_ATTEMPTS means that the last attempt crashed. Items of users and tenants
+    have no position and are claimed in the order in which they ripened.
     """
     lease = uuid7()
     rows = await db_session.raw.fetch(

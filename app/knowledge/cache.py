@@ -1,10 +1,10 @@
 """Caches the facts of a user or a tenant for contexts, in the column `known` of the row in `scopes`.
 
-A fact is a statement with the kind `fact` (`models.py`), and contexts read only live ones (`liveness.py`). On the
-current line of every chat, the same statements of a user or a tenant are live. So they are stored once, as JSON:
-`{"fact": {"<character>": [[key, statement id, content, tokens, learnt at], …]}}`. It contains the newest live statement
-of each key, with the time in microseconds since 1970. A context of another line, or with the option `before`, does not
-use the cache.
+A fact is a statement with the kind `fact` (`models.py`), and contexts read only live ones (`liveness.py`). The live
+statements of a user or a tenant are the same on the current lines of all chats. So the facts are stored once, as JSON:
+`{"fact": {"<character>": [[key, statement id, content, tokens, learnt at], …]}}`. The JSON contains the newest live
+statement of each key; `learnt at` is in microseconds since 1970. A context of a line that is not current, or with the
+option `before`, does not use the cache.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ _REBUILD = f"""
 class _Rebuild:
     """Rewrites the cache of a scope after the revision was raised, which locks the scope's row.
 
-    Only an SQL command that begins after the lock sees what another transaction committed to the same scope meanwhile.
+    Only an SQL command that begins after the row is locked sees all commits of other transactions to the scope.
     """
 
     key: UUID
@@ -54,4 +54,4 @@ def note_change(db_session: DbSession, tenant: str, key: UUID) -> None:
     """Raise the revision of a user or a tenant, given by its key, and rebuild its cache, just before the commit."""
     is_tenant = key == tenant_key(tenant)
     rank = raise_scope_of(db_session, key, is_tenant=is_tenant)
-    db_session.last_writes[rank, key, CHAT_WIDE] = _Rebuild(key)  # written after the raise, in the order of keys
+    db_session.last_writes[rank, key, CHAT_WIDE] = _Rebuild(key)  # sorts after the raise, so it is written later

@@ -11,7 +11,10 @@ from app.knowledge import queries
 async def list_facts_learnt(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """Return a fact that holds, for each message of a range that taught one by its text or by the call of a tool."""
+    """Return a fact for each message of a range that taught a fact which holds.
+
+    A message teaches a fact by its text, or by a tool call that is bound to it.
+    """
     found = await queries.list_learnt(db_session, (chat_key, line_id), "fact", first_seq, last_seq)
     return [Coverage(seq, seq, "fact", str(statement_id), "learnt") for seq, _, statement_id in found]
 

@@ -10,7 +10,7 @@ from app.knowledge.queries import Line, Written
 
 
 async def describe_writes(db_session: DbSession, line: Line, written_ids: Sequence[UUID]) -> dict[UUID, str]:
-    """Return in words, without a full stop, what these calls did on a line, by `written_id` (`layers/tool.py`)."""
+    """Return what each call did on a line, in words without a full stop, by `written_id` (`layers/tool.py`)."""
     found = await queries.list_written(db_session, line, written_ids)
     return {written_id: f"{word_written(one)} (statement {written_id})" for written_id, one in found.items()}
 

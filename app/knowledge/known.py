@@ -1,8 +1,8 @@
 """What is known, and which of several scopes decides. Pure.
 
-A statement is something that is known in a scope, such as a fact. It is live if a person set it, or while one of the
-messages that taught it still has the same text, is not hidden by a person, and is on the line that is read, or on the
-current line of another chat (`liveness.py`).
+A statement is something that is known in a scope, such as a fact. A message *taught* it if it was learnt from the
+message. A statement is live if a person set it, or while one of the messages that taught it still has the same text, is
+not hidden by a person, and is on the line that is read, or on the current line of another chat (`liveness.py`).
 """
 
 import unicodedata

@@ -98,11 +98,11 @@ async def learn(
     now: datetime,
     bounded: bool = True,
 ) -> Made:
-    """Bind what a tool writes to the reply that the call belongs to, and store it; return the binding.
+    """Store what a tool writes, bound to the reply that the call belongs to; return the binding.
 
-    A retry of a call stores nothing and returns the binding of the call. `head` is that of the chat's current line,
-    locked. With `bounded`, raises TooManyKeys if the scope has the maximum number of keys. Raises Invalid for a target
-    that cannot be a reply.
+    A retry of a call stores nothing and returns the binding of the call. `head` is the head of the chat's current line,
+    which the caller has locked. With `bounded`, raises TooManyKeys if the scope has the maximum number of keys. Raises
+    Invalid if the call's target cannot be a reply.
     """
     made = await bindings.bind(db_session, head, call, now=now)
     if not made.is_retry:
@@ -125,9 +125,9 @@ async def learn_value(
 ) -> bool:
     """Store a value of a key that was learnt from messages at the time `at`; return whether it is a new statement.
 
-    If the key had the same value at that time, the sources are added to the existing statement. `now` is the service's
-    time, which is later than `at` if the messages are read again. `head` is that of the chat's current line, locked,
-    and the caller has locked the place (`lock_place`). Raises TooManyKeys.
+    If the key had the same value at that time, the messages are added to the sources of the existing statement. `now`
+    is the service's time, which is later than `at` if the messages are read again. `head` is the head of the chat's
+    current line. The caller has locked this line and the place (`lock_place`). Raises TooManyKeys.
     """
     view = Viewpoint(ScopeKey.of_chat(place.tenant, place.chat_key), head.line, place.character)
     live = await list_live(db_session, view, said.kind, said.key)

@@ -51,7 +51,7 @@ _WIDER = ("user_key", TENANT_KEY, "c.tenant")
 def keep_to_chat(query: str) -> str:
     """Return a query on the chat's row `c`, limited to the scope of the chat itself.
 
-    It is for callers who may see no other scope. Raises ValueError if the query names a wider scope otherwise than by
+    It is for callers who may see no other scope. Raises ValueError if the query names a wider scope outside of
     OWNERS_OF_CHAT.
     """
     kept = query.replace(OWNERS_OF_CHAT, CHAT_ITSELF)
@@ -67,7 +67,7 @@ OWNER_GIVEN = """
 
 SCOPE_GIVEN = """
     SELECT scope.owner_key, scope.line_id, scope.rank, scope.character, NULL::text AS current_name"""
-"""The scope of a row `scope`, for `scope_documents` of a layer."""
+"""The scope in the row `scope` of a layer's query `scope_documents` (`app/layers/documents.py`)."""
 
 IS_IMPORTANT = f"kind = 'memory' AND importance >= {LEAST_IMPORTANCE} AND archived IS NOT TRUE"
 """The condition of the partial index, in which the most important statements of a scope come first."""
@@ -108,7 +108,7 @@ def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False)
     Args:
         chat: SQL for the key of the chat that is read; NULL for none.
         line: SQL for the id of the line of that chat.
-        before: SQL for a seq: only what was taught before this message counts; NULL for no such limit.
+        before: SQL for a seq: only teachings before this seq count; NULL for no such limit.
         with_open: Whether to include what was written by those tool calls of the chat whose reply is not stored yet.
 
     """
@@ -122,10 +122,10 @@ def write_is_live(*, chat: str, line: str, before: str, with_open: bool = False)
 def write_newest(owners: str, is_live: str, kind: str, *, character: str = "k.current_name") -> str:
     """Return the query of the newest live statement of each key, in each of `owners`.
 
-    Its columns are those of `Known`, without `operation` and `pattern`. `character` is SQL for the column `character`,
-    in which `k` is a row of `owners` with one of its keys.
+    Its columns are those of `Known`, without `operation` and `pattern`. `character` is SQL for the column `character`;
+    `k` in this SQL is a row of `owners` together with one of its keys.
 
-    It steps from key to key in the index, so its cost does not grow with the former values of a key.
+    The query steps from key to key in the index, so its cost does not grow with the former values of a key.
     """
     return f"""
     WITH RECURSIVE {_write_keys(owners, kind)}
@@ -138,7 +138,7 @@ def write_newest(owners: str, is_live: str, kind: str, *, character: str = "k.cu
 def write_log(owners: str, is_live: str, kind: str) -> str:
     """Return the query of the live operations of each key, in each of `owners`, from the newest live `replace` on.
 
-    Its columns are those of `Known`. What is before the newest `replace` of a scope is not read.
+    Its columns are those of `Known`. Operations before that `replace` are not read.
     """
     return f"""
     WITH RECURSIVE {_write_keys(owners, kind)}
@@ -196,7 +196,7 @@ def write_history(owners: str, is_live: str, kind: str, *, key: str) -> str:
 
 
 def write_json(query: str) -> str:
-    """Return the scalar subquery of the rows of `query` as JSON lists of the fields of `Known`; NULL if there is none.
+    """Return a scalar subquery: the rows of `query` as JSON lists with the fields of `Known`; NULL if there are none.
 
     `query` is a query that `write_log` has returned.
     """
@@ -220,9 +220,8 @@ def write_versions(
     With `by_key`, `owners` has a column `key`, and only statements of this key are returned. With `newest_keys_first`,
     they are read in the order of `key`, `learnt_at` and `statement_id`, all descending, so that a LIMIT ends the scan.
 
-    `said_at` is the date of a statement: when the newest of its live messages was sent. What a person or a tool wrote
-    is dated with the time at which it was written, but if a message has said the same since then, with that of the
-    message.
+    `said_at` is the date of a statement: the time at which the newest of its live messages was sent. If a person or a
+    tool wrote the statement, it is the time of writing, or the time of a message that has said the same since then.
 
     Use it for keys with few former values: it looks up the teachings of each statement, also of former values. It goes
     through the teachings of a statement from the newest to the oldest and stops at the first whose line counts, because
@@ -254,15 +253,19 @@ def write_ratings(owners: str, *, ids: str) -> str:
 
 
 def write_hash(content: str) -> str:
-    """Return SQL for the hash of a text as it is, not folded; `Statement.forgotten` also has hashes of folded texts."""
+    """Return SQL for the hash of a text as it is.
+
+    `Statement.forgotten` contains such hashes, and hashes of folded texts (`fold` in `known.py`).
+    """
     return f"substr(sha256(convert_to({content}, 'UTF8')), 1, 16)"
 
 
 def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: str | None = None) -> str:
     """Return the query of the most important memories that hold in each of `owners`.
 
-    Its columns are those of `Important`. A memory holds with its newest live text, unless it was forgotten, or put into
-    the archive by a person. The query reads statements in the order of importance until it has found enough that hold.
+    Its columns are those of `Important`. The newest live text of a memory holds, unless the memory was forgotten, or a
+    person put it into the archive. The query reads statements in the order of importance until it has found enough
+    that hold.
 
     Args:
         owners: The query of the scopes.

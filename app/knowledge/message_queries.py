@@ -1,4 +1,7 @@
-"""SQL that reads teachings (what was learnt from which message) with their messages; `queries.py` has the other SQL."""
+"""SQL that reads teachings (what was learnt from which message) with their messages; `queries.py` has the other SQL.
+
+Teachings *by messages* are those that the service learnt from the text of a message. The others are by tool calls.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -74,10 +77,10 @@ async def teach_by_messages(
     sources: Sequence[tuple[UUID, str, bytes]],
     now: datetime,
 ) -> list[bool]:
-    """Insert teachings by messages: (teaching_id, message_id, text_hash). Return whether each inserted one is hidden.
+    """Insert a teaching for each source: (teaching_id, message_id, text_hash). Return `hidden` of each inserted one.
 
-    Each is dated with the time at which its message was sent, or with `now` if that is earlier. Messages that the line
-    does not have, and those that taught the statement with this text already, are left out.
+    The date of a teaching is the time at which its message was sent, or `now` if `now` is earlier. A source is left out
+    if the line does not have the message, or if the message already taught the statement with this text.
     """
     rows = await db_session.raw.fetch(
         _TEACH_BY_MESSAGES, *line, layer, statement_id, wide_key, *zip(*sources, strict=True), now
@@ -94,10 +97,10 @@ async def lock_statement(db_session: DbSession, scope: ScopeKey, statement_id: U
 async def recheck(
     db_session: DbSession, line: Line, seqs: Sequence[int], *, redated: Collection[int], now: datetime
 ) -> list[UUID]:
-    """Hide or show the teachings by messages at `seqs`, and update the dates of those at `redated`, a part of `seqs`.
+    """Hide or show the teachings by messages at `seqs`, and update the dates of the teachings at `redated`.
 
-    No date is after `now`. Rows from before the column `said_at` stay without a date. Return the `wide_key`s of the
-    changed teachings, without null.
+    `redated` is a part of `seqs`. No date is after `now`. Rows that are older than the column `said_at` stay without a
+    date. Return the `wide_key`s of the changed teachings, without null.
     """
     return _wide(await db_session.raw.fetch(_RECHECK, *line, list(seqs), list(redated), now))
 
@@ -105,9 +108,9 @@ async def recheck(
 async def move_by_messages(
     db_session: DbSession, line: Line, from_line_id: UUID, after_seq: int, now: datetime
 ) -> None:
-    """Copy the teachings of another line after `after_seq` whose messages are on this line, too.
+    """Copy teachings by messages from another line: those after `after_seq` whose messages are on this line, too.
 
-    No date is after `now`. Rows from before the column `said_at` stay without a date.
+    No date is after `now`. Rows that are older than the column `said_at` stay without a date.
     """
     await db_session.raw.execute(_MOVE_BY_MESSAGES, *line, from_line_id, after_seq, now)
 

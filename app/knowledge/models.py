@@ -18,8 +18,8 @@ class Statement(Table):
     """Something that is known in a scope: a chat, a user with one character, a user, or a tenant.
 
     `owner_key` and `line_id` identify the scope: the chat's key and CHAT_WIDE, or the key of the user or the tenant and
-    NO_LINE. `character` is the name in the scope of a user with one character, otherwise empty. A row belongs to no
-    line, so it is not copied with one: `Teaching` says on which lines a statement is live.
+    NO_LINE. `character` is the name in the scope of a user with one character, otherwise empty. A statement belongs to
+    no line, so it is not copied with a line. The rows of `Teaching` decide on which lines a statement is live.
 
     The `content` of a statement never changes: a new value is a new statement. Of the live statements of a `kind` with
     the same `key`, the newest by `learnt_at` holds. If `content` is null, the key has no value any more. `is_set` is
@@ -31,13 +31,13 @@ class Statement(Table):
     make the text. `content` is what it writes, and `pattern` what `search_replace` looks for. `operation` and `pattern`
     are null in other kinds.
 
-    `category`, `importance` and `tags` are those of memories and of learnt facts; null in what else is known. The other
-    columns are for memories, whose `key` is the id of the memory. `pinned` and `archived` (null: the memory's
-    strength decides) belong to the memory: in a scope, they are equal in all of its statements that have a text. They
-    and `category`, `importance` and `tags` can be changed in place; `chosen` names those of the last three that a
-    person set. `forgotten` contains hashes of texts that are not learnt again: for each text, a hash of the folded text
-    (`fold` in `known.py`) and one of the text as it is. It is set in a statement that forgets a memory, and in one with
-    which a person replaces former texts.
+    Memories and learnt facts have a `category`, an `importance` and `tags`; these are null in other statements. The
+    other columns are for memories. In a memory's statements, `key` is the id of the memory. `pinned` and `archived`
+    (null: the memory's strength decides) belong to the memory: in a scope, they are equal in all of its statements that
+    have a text. `pinned`, `archived`, `category`, `importance` and `tags` can be changed in place; `chosen` names those
+    of the last three that a person set. `forgotten` contains hashes of texts that are not learnt again: for each text,
+    a hash of the folded text (`fold` in `known.py`) and one of the text as it is. `forgotten` is set in a statement
+    that forgets a memory, and in a statement with which a person replaces former texts.
     """
 
     __tablename__ = "statements"
@@ -91,12 +91,12 @@ class Teaching(Table):
     `first_seq` is the seq of the message that taught the statement. For the call of a tool, this is the reply that the
     call is bound to, or the newest message while the reply is still to come. `hidden` is true while the message has
     another text, is deleted or hidden by a person, or is still to come; if the service learnt from the message, also
-    while it is excluded. What a tool taught has the id of its binding as `teaching_id`. What the service learnt from a
-    message has the `message_id` and the `text_hash` of the text that it read; both are null otherwise. `said_at` is
-    when that message was sent, but not later than the service's clock when it was read. It is null for what a tool
-    taught, and in rows from before the column existed: the `learnt_at` of the statement then takes its place.
-    `wide_key` is the owner of the statement if that is a user or a tenant. It is null for a statement of the chat
-    itself; a fork gets copies of such statements.
+    while it is excluded. For the call of a tool, `teaching_id` is the id of the call's binding. If the service learnt
+    from a message, `message_id` is the message, and `text_hash` the hash of the text that it read; otherwise both are
+    null. `said_at` is when the message was sent or when it was read, whichever is earlier. It is null for the call of a
+    tool, and in rows from before the column existed: the `learnt_at` of the statement then takes its place. `wide_key`
+    is the owner of the statement if the owner is a user or a tenant. It is null for a statement of the chat itself; a
+    fork gets copies of such statements.
 
     When the last teaching of a statement is deleted, a trigger deletes the statement, unless a person set it.
     """

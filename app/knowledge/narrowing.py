@@ -20,10 +20,10 @@ _OWN = f"""
 
 
 async def list_wide_calls(db_session: DbSession, line: tuple[UUID, UUID], call_ids: Sequence[UUID]) -> set[UUID]:
-    """Return those of the tool calls of a line (its chat's key and its id) that wrote into a wider scope."""
+    """Return which tool calls of a line (the chat's key, the line's id) wrote into a wider scope."""
     return {row["teaching_id"] for row in await db_session.raw.fetch(_WIDE_CALLS, *line, list(call_ids))}
 
 
 async def list_own_ids(db_session: DbSession, chat_key: UUID, ids: Sequence[str]) -> set[str]:
-    """Return those of the ids of facts and memories that the chat itself knows."""
+    """Return which of `ids` are ids of facts or memories of the chat itself."""
     return {row["id"] for row in await db_session.raw.fetch(_OWN, chat_key, list(ids))} if ids else set()

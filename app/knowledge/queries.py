@@ -41,7 +41,7 @@ _ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::in
 
 
 def _of_chat(query: str) -> tuple[str, str]:
-    """Return two queries: of all scopes that a line sees, and of the chat itself. The bool `only_chat` is the index."""
+    """Return two queries: of all scopes that a line sees, and of the chat itself. `only_chat` is used as the index."""
     found = f"SELECT n.* FROM chats c CROSS JOIN LATERAL ({query}) AS n WHERE c.chat_key = $1 AND c.line_id = $2"  # noqa: S608
     return found, keep_to_chat(found)
 
@@ -86,7 +86,8 @@ _LIST_MOVED = """
     SELECT teaching_id FROM teachings
     WHERE chat_key = $1 AND line_id = $2 AND first_seq > $3 AND text_hash IS NULL"""
 
-# The fork gets what a person set, because it is live on all lines, and of the rest what its own line was taught.
+# The fork gets the statements that a person set, because these are live on all lines. It also gets the statements whose
+# teachings were copied to its own line.
 _COPY_OF_CHAT = f"""
     INSERT INTO statements (owner_key, {", ".join(_COPIED)}) SELECT $2, {", ".join(_COPIED)} FROM statements s
     WHERE s.owner_key = $1 AND s.line_id = '{CHAT_WIDE}' AND (s.is_set OR EXISTS (
@@ -145,7 +146,7 @@ _WRITTEN = f"""
 
 
 class Written(NamedTuple):
-    """What a statement says: its columns of these names."""
+    """What a statement says. Each field is the column of the same name."""
 
     kind: str
     key: str
@@ -155,7 +156,7 @@ class Written(NamedTuple):
 
 
 async def list_newest(db_session: DbSession, scope: ScopeKey, kind: str) -> list[Known]:
-    """Return the newest live statement of each key in one scope, as the chats' current lines have it."""
+    """Return the newest live statement of each key in one scope; of each chat, only the current line counts."""
     return _known(await db_session.raw.fetch(_NEWEST[kind], *_where(scope)))
 
 
@@ -186,21 +187,22 @@ async def list_log_of_chat(
 ) -> list[Known]:
     """Return the live operations of each key in each scope that a line sees, from the newest live `replace` on.
 
-    `with_open` includes those of calls whose replies are still to come; with `only_chat`, the line sees only the chat.
+    `with_open` includes the operations of calls whose replies are still to come. With `only_chat`, only the chat itself
+    is read.
     """
     queries = _LOG_OF_CHAT_WITH_OPEN if with_open else _LOG_OF_CHAT
     return _known(await db_session.raw.fetch(queries[kind][only_chat], *line))
 
 
 async def list_ratings(db_session: DbSession, scope: ScopeKey, statement_ids: Sequence[UUID]) -> dict[UUID, Rating]:
-    """Return the rating of each of these statements of one scope."""
+    """Return the ratings of statements in one scope, by statement id."""
     return _ratings(await db_session.raw.fetch(_RATINGS, *_where(scope), list(statement_ids)))
 
 
 async def list_ratings_of_chat(
     db_session: DbSession, line: Line, statement_ids: Sequence[UUID], *, only_chat: bool
 ) -> dict[UUID, Rating]:
-    """Return the rating of each of these statements of the scopes that a line sees, or of the chat itself."""
+    """Return the ratings of statements, by statement id, in the scopes that a line sees or only in the chat itself."""
     return _ratings(await db_session.raw.fetch(_RATINGS_OF_CHAT[only_chat], *line, list(statement_ids)))
 
 
@@ -261,7 +263,7 @@ async def list_after(db_session: DbSession, line: Line, seq: int) -> list[UUID]:
 
 
 async def move(db_session: DbSession, line: Line, from_line_id: UUID, rows: Sequence[tuple[UUID, int, bool]]) -> None:
-    """Copy teachings of another line of the chat to their places on this one: (teaching_id, first_seq, hidden)."""
+    """Copy teachings from another line of the chat to this line: (teaching_id, new first_seq, new hidden)."""
     if rows:
         await db_session.raw.execute(_MOVE, *line, from_line_id, *zip(*rows, strict=True))
 
@@ -327,7 +329,7 @@ async def list_places(
 async def list_learnt(
     db_session: DbSession, line: Line, kind: str, first_seq: int, last_seq: int
 ) -> list[tuple[int, str, UUID]]:
-    """Return (seq, key, statement id) of the most important statement of a kind that each message taught.
+    """Return (seq, key, statement id) for each message that taught statements of a kind: the most important one.
 
     Facts that a newer statement replaced or took away, and memories that were forgotten, are left out.
     """

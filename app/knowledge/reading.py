@@ -1,6 +1,7 @@
 """Reads which statements hold, in one scope or for a line of a chat, which sees several scopes.
 
-A statement is a fact, a memory or an operation on a block.
+A statement is a fact, a memory or an operation on a block. Messages and tool calls teach statements; `known.py`
+explains when a statement is live.
 A line sees these scopes, the nearest first: its chat, its user with one character, its user, the tenant. For each key,
 the newest live statement of the nearest scope holds (`known.py`).
 """
@@ -95,8 +96,8 @@ async def list_newest(
 async def list_log(db_session: DbSession, view: Viewpoint, kind: str, *, with_open: bool = False) -> list[Known]:
     """Return the live operations of each key of a kind in each scope of the view, in no order.
 
-    In each scope, the operations of a key before its newest live `replace` are left out. `with_open` includes those of
-    tool calls whose replies are still to come on the line that is read.
+    In each scope, the operations of a key before its newest live `replace` are left out. With `with_open`, operations
+    of tool calls whose replies are still to come on the line that is read are included.
     """
     if view.line is None:
         return await queries.list_log(db_session, view.scope, kind)
@@ -147,7 +148,7 @@ async def list_values(
 
 
 async def list_sources(db_session: DbSession, view: Viewpoint, statements: Sequence[Known]) -> dict[UUID, list[str]]:
-    """Return the sources of statements among the messages of the line that is read, by the statement's id."""
+    """Return the sources of each statement, by its id: messages (`message:<id>`) of the line that is read."""
     return await list_sources_of(db_session, view, [one.statement_id for one in statements])
 
 

@@ -1,4 +1,7 @@
-"""SQL of what rules have learnt from messages, without a model."""
+"""SQL of what rules have learnt from messages, without a model.
+
+A teaching is the row that says which message taught a statement (`models.py`).
+"""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -9,9 +12,10 @@ from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.queries import Line
 
 # Selects what rules have learnt, but not what a person has set, edited, pinned, archived or rated, nor former values of
-# a key that a person set, replaced or forgot later. These are the history of the key, and `remember` does not learn
-# former texts of memories again. What was learnt after the person's statement is selected. But if a person has made
-# a statement in the chat's own scope, which is the nearest, nothing about its key in wider scopes is selected.
+# a key that a person set, replaced or forgot later. Former values are the history of the key, and `remember` compares
+# new sentences with the former texts of memories, so that they are not learnt again. Values that were learnt after the
+# person's statement are selected. But if a person has made a statement in the chat's own scope, which is the nearest,
+# no statement with the same key in a wider scope is selected.
 _LEARNT_BY_RULE = f"""
     t.chat_key = $1 AND t.line_id = $2 AND t.first_seq BETWEEN $3 AND $4 AND t.layer = ANY($5)
         AND t.message_id IS NOT NULL
@@ -58,10 +62,10 @@ async def list_wide_keys(
 async def retract_learnt_by_rule(
     db_session: DbSession, line: Line, first_seq: int, last_seq: int, layers: Sequence[str]
 ) -> tuple[set[UUID], set[str]]:
-    """Delete the teachings of what rules have learnt from a range of messages (both inclusive) on a line.
+    """Delete the teachings with which rules have learnt from the messages `first_seq…last_seq` (inclusive) of a line.
 
-    Only what was learnt for `layers` is deleted. A statement without another teaching is deleted by a trigger. Returns
-    the keys of the users and tenants in whose scopes something was retracted, and the layers in which it was.
+    Only teachings for `layers` are deleted. A statement without another teaching is deleted by a trigger. Returns the
+    keys of the users and tenants in whose scopes teachings were deleted, and the layers of the deleted teachings.
     """
     rows = await db_session.raw.fetch(_RETRACT, *line, first_seq, last_seq, layers)
     return {row["wide_key"] for row in rows if row["wide_key"]}, {row["layer"] for row in rows}

@@ -2,7 +2,7 @@
 
 A statement is something that is known in a scope. A teaching is the row that says which message taught it
 (`models.py`). `app/pipeline.py` calls the handlers at the end (`on_…`) when something happens to a line. Most of them
-read nothing for a chat that has taught nothing: its head has no cursor CURSOR.
+read nothing if the chat has taught nothing. The head of such a chat has no cursor CURSOR.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -108,10 +108,10 @@ async def teach(
     now: datetime,
     bounded: bool = True,
 ) -> None:
-    """Insert what the call of a tool of `layer` teaches, bound to its reply.
+    """Insert a statement that a tool call teaches, bound to the reply that the call belongs to.
 
-    `head` is that of the chat's current line, locked. `made` is the binding of the call; the call must not be a retry.
-    With `bounded`, raises TooManyKeys if the scope has the maximum number of keys.
+    `layer` is the layer of the tool. `head` is that of the chat's current line, locked. `made` is the binding of the
+    call; the call must not be a retry. With `bounded`, raises TooManyKeys if the scope has the maximum number of keys.
     """
     if bounded:
         await _check_room(db_session, scope, said)
@@ -143,11 +143,11 @@ async def teach_by_messages(
 ) -> int | None:
     """Store that messages taught a statement that exists already, and return how many of them are new for it.
 
-    Return None if the statement was deleted meanwhile, because another chat of the scope took back what taught it.
+    Return None if the statement was deleted meanwhile, because another chat of the scope deleted its last teaching.
 
     A message whose text has changed since it was read teaches nothing until it has that text again. A message that
-    `head`'s line lacks is left out. `head` is that of the chat's current line, locked. `now` is the service's time: a
-    message that was sent later, by the caller's clock, is dated with it.
+    `head`'s line lacks is left out. `head` is that of the chat's current line, locked. `now` is the service's time. A
+    message that was sent later, by the caller's clock, counts as sent at `now`.
     """
     if not await message_queries.lock_statement(db_session, scope, statement_id):
         return None
@@ -206,9 +206,8 @@ async def retract_learnt_by_rule(
     """Delete what rules have learnt from a range of messages (both inclusive), unless a person has changed it.
 
     Only what was learnt for `layers` is deleted. `head` is that of the chat's current line, locked, and the caller has
-    locked the users and tenants that `rule_queries.list_wide_keys` returns: if the setting `learn_scope` was changed,
-    they can be others than those in whose scopes the chat learns now. Returns the layers in which something was
-    deleted.
+    locked the users and tenants that `rule_queries.list_wide_keys` returns. If the setting `learn_scope` was changed,
+    the chat may no longer learn in their scopes. Returns the layers in which something was deleted.
     """
     wide, changed = await rule_queries.retract_learnt_by_rule(db_session, head.line, first_seq, last_seq, layers)
     _raise(db_session, head.tenant, wide)

@@ -1,8 +1,8 @@
 """Asks the model on behalf of any layer: builds the request, judges the answer, and asks again after a refused one.
 
 The refused answers of all attempts at a work item are counted together, because a worker may be killed between two
-answers. So each refused answer is stored before the model is asked again. An item that is made in parts counts them for
-each part (`Inquiry.count_from`).
+answers. So each refused answer is stored before the model is asked again. If an item is made in parts, the refused
+answers are counted for each part separately (`Inquiry.count_from`).
 """
 
 import asyncio
@@ -107,7 +107,7 @@ class Inquiry:
         return self._complaint
 
     def count_from(self, number: int) -> None:
-        """Count only the refused answers after the first `number` ones, which were given for parts that are made."""
+        """Count only the refused answers after the first `number` ones, which belong to parts that are finished."""
         self._counted_from = number
         if not self._counted:
             self._complaint = None
@@ -175,9 +175,10 @@ async def ask_model(
             use the rest of the model's context.
         temperature: The usual sampling temperature, unless the deployment sets one; 0 selects the most probable words.
 
-    Raises NoUsableAnswer if the model has declined twice or three answers were refused, also in earlier attempts of the
-    same work item, or of its current part; ModelError if the model gives no answer or the lease of the work item is
-    lost; DoesNotFit if the request does not fit the model's context.
+    Raises NoUsableAnswer if the model has declined twice or three answers were refused. Answers of earlier attempts at
+    the work item count, too; if it is made in parts, only the answers for its current part count. Raises ModelError if
+    the model gives no answer or the lease of the work item is lost, and DoesNotFit if the request does not fit the
+    model's context.
 
     """
     settings = inquiry.model.settings

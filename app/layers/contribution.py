@@ -34,9 +34,9 @@ class SegmentSpec:
     Attributes:
         name: Its name, unique among all segments.
         instruction: The text about it in the segment `instruction`; "" for none.
-        after: The segment that it follows in the prompt; None if the tables of `app.context.tables` contain its name.
+        after: The segment that it follows in the prompt; None if the tables of `app.context.tables` contain `name`.
             Segments that follow the same one are in the order of the registry.
-        trimmed_before: The segment before which it is trimmed; None if the tables contain its name.
+        trimmed_before: The segment before which it is trimmed; None if the tables contain `name`.
         leads: Whether its instruction comes first, because by default the segment is placed before the whole prompt.
 
     """
@@ -170,7 +170,10 @@ class View(NamedTuple):
     before_seq: int | None = None
 
     def is_known(self, last_seq: int) -> bool:
-        """Return whether a memory up to the message `last_seq` was known before the message that the context is for."""
+        """Return whether a memory was known before the message that the context is for.
+
+        `last_seq` is the seq of the last message that the memory is about.
+        """
         return self.before_seq is None or last_seq < self.before_seq
 
 

@@ -53,7 +53,7 @@ class ScopeDocument(NamedTuple):
         category: Its category, if it has one.
         importance: From 0 to 1, if it has one.
         kind: The kind of its statement.
-        key: The key of its statement. A chat that has one of the key in a nearer scope does not see the text.
+        key: The key of its statement. A chat does not see the text if a nearer scope has a statement with this key.
         statement_id: Its statement.
         learnt_us: When the statement was learnt, in microseconds since 1970.
         hash: The hash of the text. A chat that has forgotten this hash (`Statement.forgotten`) does not see the text.
@@ -85,8 +85,8 @@ async def list_documents(
 ) -> list[Document]:
     """Return the texts of a line in the order of `layers`, then by their messages.
 
-    The texts are those that a context for the prompt of `character` may use; None if it is not known. `now` is the time
-    at which the age of a text is measured, by default that of the database.
+    The texts are those that a context for the prompt of `character` may use. `character` is None if it is not known.
+    `now` is the time at which the age of a text is measured, by default the database's time.
     """
     documents = write_documents(layers)
     if not documents:

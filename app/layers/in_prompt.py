@@ -1,4 +1,4 @@
-"""Lists the sources of a layer that a chat's contexts contain, such as memos. The API's field `in_prompt` uses it."""
+"""Lists which texts of a layer, such as memos, a chat's contexts contain. The API's field `in_prompt` uses it."""
 
 from collections.abc import Callable, Iterable
 

@@ -22,8 +22,8 @@ class Made(Generic[Source, Draft]):
         locked: The line's head (the columns of its row that appends change), locked; None if the work item belongs to a
             user or a tenant.
         claimed: The work item.
-        source: The source, as read before the draft was made.
-        draft: The draft.
+        source: What `Job.read` returned; the draft was made from it.
+        draft: What `Job.draft` returned.
         now: The service's time.
 
     """
@@ -56,17 +56,17 @@ class Job(Generic[Source, Draft]):
 
     Attributes:
         prefix: The prefix of the keys it runs; "" matches every key that no other job of the layer matches.
-        read: Reads the source of the work item. If it returns None, the runner locks the line and reads again. If
-            that also returns None, the item is completed without a draft; if it returns a source then, the item is due
-            again, and its attempts are counted from zero. Raises LeftToOthers; the item is then due again in the same
-            way.
+        read: Reads the source of the work item. If it returns None, the runner locks the line and calls it again. If
+            the second call returns None, too, the item is completed without a draft. If the second call returns a
+            source, or a call raises LeftToOthers, the item is due again, and its attempts are counted from zero.
         draft: Makes the draft while no transaction is open. None completes the item without saving. Raises ModelError.
         is_unchanged: Returns whether the source is still the one that the draft was made from; the item's line is
             locked. If it returns False, the item is due again, and its attempts are counted from zero. None completes
             the item without saving, because the target of the draft no longer exists.
         save: Writes the draft. Before it is called, the runner has locked the line (if the item belongs to one),
-            checked the lease and deleted the work item, in the same transaction. If that is rolled back because
-            PostgreSQL is away or a lock stays held, `is_unchanged` and `save` are called again with the same draft.
+            checked the lease and deleted the work item, in the same transaction. If the transaction is rolled back
+            because PostgreSQL is away or a lock stays held, `is_unchanged` and `save` are called again with the same
+            draft.
 
     """
 

@@ -129,7 +129,8 @@ class Layer:
             for the list of calls; ids that are left out get a general description.
         on_append: Messages were appended: schedule work that becomes due.
         on_change: Messages changed: mark rows derived from them as stale and schedule them.
-        on_truncate: The end of the line was removed: drop rows derived from it, and reopen the ranges it cuts through.
+        on_truncate: The end of the line was removed: drop rows derived from the removed messages, and reopen a range of
+            which only a part was removed.
         on_bindings: Bindings of what the layer's tools wrote changed: replies arrived, calls were dropped, a reply got
             another text, was deleted or was hidden by a person, or such a change was undone. Show, hide or delete what
             was written.
@@ -176,10 +177,10 @@ class Layer:
             reads each scope once with it, and not once for each chat.
         documents_change_with: Which changes of the line (`app/chats/revision.py`) may change the texts of the current
             line, by name. Set it only if these texts depend on nothing but the line, the character, what is known of
-            the user and the tenant, and, only slowly, the time. Recall then remembers the texts in the process for at
-            most an hour, or until a revision rises: that of such a change, of the user or of the tenant.
+            the user and the tenant, and, only slowly, the time. Recall then remembers the texts in the process until
+            the line has such a change or the revision of its user or tenant rises, but for one hour at the most.
         erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct data about it that is
-            not in rows under its key; those rows are already deleted.
+            not in rows under its key; the rows under its key are already deleted.
         refresh_cache: (db_session, head) → update the layer's data on the line's row.
         segments: The segments it contributes to.
         context_query: A scalar subquery on the line's row `c`, included in the SQL statement of a context, for data
@@ -191,10 +192,10 @@ class Layer:
         queried_if: An SQL condition on `c`, cheaper than the query, that is true if the query for contexts of the
             current line (`current_query`, or `context_query` if that is None) may find something. If it is not true,
             these contexts skip the query, and `View.queried` is None.
-        changes_with: Which changes of the line (`app/chats/revision.py`) may change what that query finds, by name. Set
-            it only together with `queried_if`, and only if the result depends on nothing but the line, its user and its
-            tenant. The process then remembers the result until a revision rises: that of such a change, of the user or
-            of the tenant.
+        changes_with: Which changes of the line (`app/chats/revision.py`) may change what the query for contexts of the
+            current line finds, by name. Set it only together with `queried_if`, and only if the result depends on
+            nothing but the line, its user and its tenant. The process then remembers the result until the line
+            has such a change or the revision of its user or tenant rises.
         contribute: (view) → the layer's contribution to a context. Pure.
 
     """

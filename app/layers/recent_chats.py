@@ -14,7 +14,7 @@ from uuid import UUID
 from app.layers.recently_used import RecentlyUsed
 
 MOST_CHANGES = 2
-"""After so many contexts in a row whose remembered results were outdated, a chat is read with all queries at once."""
+"""If a chat's remembered results were outdated in so many contexts in a row, it is read with all queries at once."""
 
 
 class Remembered(NamedTuple):
@@ -57,7 +57,7 @@ class RecentChats:
         return chat_key in self._keys
 
     def find(self, chat_key: UUID) -> Remembered | None:
-        """Return what is remembered of a chat, whether it still holds or not; None if nothing is."""
+        """Return what is remembered of a chat, even if it is outdated; None if nothing is remembered."""
         return self._remembered.find(chat_key)
 
     def note(self, chat_key: UUID, remembered: Remembered | None) -> None:

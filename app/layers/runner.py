@@ -2,9 +2,9 @@
 
 A job reads its source in one transaction, and makes a draft while no transaction is open. A second transaction then
 locks the line, checks the lease, checks that the source is unchanged, and saves the draft. If the line is locked or
-PostgreSQL is away, the second transaction is tried again, because another draft can cost another call of the model. If
-the source has changed, the item is due again and its attempts are counted from zero. When an item is completed or fails
-for good, `LayerChanged` is deferred, because a cut may wait for the item.
+PostgreSQL is away, the second transaction is tried again with the same draft, because a new draft can cost another call
+of the model. If the source has changed, the item is due again and its attempts are counted from zero. When an item is
+completed or fails for good, `LayerChanged` is deferred, because a cut may wait for the item.
 """
 
 import asyncio
@@ -114,9 +114,9 @@ async def _is_unchanged(
 ) -> bool | None:
     """Return whether the source is unchanged since it was read, or None if there is nothing to save.
 
-    If there was nothing to make, the source is read again under the lock: meanwhile another transaction may have
-    committed something, and scheduled nothing because this item was already due. Return False if there is a source now,
-    so that the item is due again; None if there is still none.
+    If there was no source, it is read again under the lock. Meanwhile another transaction may have committed a source,
+    and scheduled nothing because this item was already due. Return False if there is a source now, so that the item is
+    due again; None if there is still no source.
     """
     if made.source is None:
         return None if await job.read(ctx, db_session, made.claimed) is None else False

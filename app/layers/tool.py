@@ -29,8 +29,8 @@ class Answer(NamedTuple):
         text: The text for the model, which states what was done.
         outcome: `wrote` if the call wrote something, `read` if it only read, `refused` if it changed nothing because
             something is wrong, `repeated` if it repeats an earlier call.
-        written_id: The id of what it wrote, which is also the id of the binding that connects this with a reply
-            (`app/bindings`).
+        written_id: The id of what the call wrote. The binding that connects what was written with a reply has the same
+            id (`app/bindings`).
 
     """
 

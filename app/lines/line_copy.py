@@ -2,7 +2,7 @@
 
 A table takes part if its primary key begins with `chat_key` or `owner_key`, followed by `line_id`, unless its info sets
 `has_lines` to False. Rows of users and tenants have the `line_id` NO_LINE, so they are never copied. Each table
-declares how its rows are copied (`kit.db.Table`).
+declares how its rows are copied, and at which seq a row begins (`kit.db.Table`).
 
 The caller must have locked the chat's current line in an earlier statement: each statement here sees what is committed
 when it begins, and no other transaction may write to the line between two of them.
@@ -73,8 +73,8 @@ def write_copy(table: CoreTable, values: Iterable[str] = (), *, shortened: bool)
         copied[name] = f"${number}::{_type_of(table.c[name])}"
     names = ", ".join(f'"{name}"' for name in copied)
     until = f" AND ({table.info['begins']}) <= $5" if shortened else ""
-    # Ordered by the key, so that the copy is stored in the order in which it is read and the source is read by its key.
-    # Without the order, PostgreSQL scans the whole table for a line that makes up much of it.
+    # Ordered by the key for two reasons: the copy is stored in the order in which it is read, and PostgreSQL reads the
+    # source by its key. Without the order, it scans the whole table for a line that makes up much of the table.
     order = ", ".join(f'"{name}"' for name in key)
     return f"""INSERT INTO "{table.name}" ({names}) SELECT {", ".join(copied.values())} FROM "{table.name}"
         WHERE {key[0]} = $1 AND line_id = $2{until} ORDER BY {order}"""  # noqa: S608 - names of our own tables

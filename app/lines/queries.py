@@ -96,7 +96,7 @@ async def abandon(db_session: DbSession, line: Line, *, replaced_at: datetime | 
 async def make_current(db_session: DbSession, line: Line, revision: int) -> None:
     """Make an abandoned line the current one. Raises ChatBusy.
 
-    Its new revision is `revision`, or one more than its own if that is greater.
+    The line's new revision is `revision`, or its former revision plus 1 if that is greater.
     """
     with busy_if_locked():
         register_new(db_session, line, await db_session.raw.fetchval(_MAKE_CURRENT, *line, revision))
@@ -120,7 +120,7 @@ async def list_replaced(db_session: DbSession, chat_key: UUID) -> list[UUID]:
 
 
 async def is_replaceable(db_session: DbSession, line: Line) -> bool:
-    """Return whether later re-imports may delete the line, once a re-import has replaced it."""
+    """Return whether the line is replaceable: after a re-import has replaced it, later re-imports may delete it."""
     return bool(await db_session.raw.fetchval(_IS_REPLACEABLE, *line))
 
 

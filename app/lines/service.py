@@ -45,8 +45,8 @@ from app.lines.queries import LineRow
 CHECKPOINT = "checkpoint"
 
 MOST_PRUNED = 4
-"""The maximum number of lines that one re-import deletes. A re-import adds one line, so more than one has to be deleted
-only after the limit was lowered."""
+"""The maximum number of lines that one re-import deletes. A re-import adds one line, so at most one line has to be
+deleted, unless the limit was lowered."""
 
 
 async def make_checkpoint(
@@ -280,7 +280,7 @@ async def _lock_copy(db_session: DbSession, line: Line) -> Head:
 
 
 async def _check_line(db_session: DbSession, ref: ChatRef, line_id: UUID, advice: str) -> None:
-    """Raise LineNotFound, or LineIsCheckpoint with `advice`, unless it is a line that is not a checkpoint."""
+    """Raise LineNotFound if the chat has no such line, and LineIsCheckpoint with `advice` if it is a checkpoint's."""
     line = await line_queries.find_line(db_session, (ref.key, line_id))
     if line is None:
         raise LineNotFound(f"The chat {ref.chat_id!r} has no line {str(line_id)!r}.")

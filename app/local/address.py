@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from app.local.errors import LocalError
 
-# Outside the ranges from which systems assign ports automatically. A port from such a range could be taken by another
-# process before the API listens on it, or while the API restarts.
+# These ports are outside the ranges from which systems assign ports automatically. A port from such a range could be
+# taken by another process before the API listens on it, or while the API restarts.
 _UNASKED = range(20_000, 30_000)
 _TRIES = 20
 

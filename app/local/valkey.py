@@ -1,4 +1,4 @@
-"""The embedded Valkey. It stores nothing on disk and little in memory, because all its data may be lost.
+"""The embedded Valkey. It stores nothing on disk and little in memory, because none of its data has to be kept.
 
 It wakes workers, counts requests for the rate limits, and keeps what contexts have recalled lately.
 """

@@ -81,7 +81,7 @@ async def list_memories(
 ) -> list[Memory]:
     """Return the memories of `choice` that the view's character sees, the strongest first.
 
-    With `of_all`, those that any of the chat's characters sees are returned.
+    With `of_all`, return those that at least one of the chat's characters sees.
     """
     viewpoint, keeping = view.viewpoint, keeping_of(view.settings, view.find_age_time(now))
     if viewpoint.line is None:
@@ -156,10 +156,10 @@ async def change_in_scope(
     """Change a memory for a person, in the scope of the view. Raises MemoryNotFound, MemoryOfCharacter.
 
     A new text is a new statement, which is live on all lines, and the former texts are not learnt again. The other
-    fields are changed in all statements of the memory in the scope. No statement is added for them, because it would
-    make a learnt text live on all lines. But if the memory belongs to a wider scope, the changed memory is always
-    stored as a new statement in the scope of the view. This statement keeps the choices (`Memory.choices`) that persons
-    made in the wider scope, unless they are changed.
+    fields are changed in all statements of the memory in the scope. If only they change, no statement is added, because
+    it would make a learnt text live on all lines. But if the memory belongs to a wider scope, the changed memory is
+    always stored as a new statement in the scope of the view. This statement keeps the choices (`Memory.choices`) that
+    persons made in the wider scope, unless they are changed.
     """
     scope = view.viewpoint.scope
     await lock_scope(db_session, scope)
@@ -209,7 +209,7 @@ async def forget_in_scope(db_session: DbSession, view: MemoryView, memory_id: UU
 
 
 async def say_forgotten(db_session: DbSession, scope: ScopeKey, memory: Memory) -> Said:
-    """Return the statement that forgets a memory in a scope, with hashes of its text and of those that it had there."""
+    """Return the statement that forgets a memory in a scope, with hashes of its text and its former texts there."""
     texts = {memory.content, *await queries.list_contents(db_session, scope, memory.memory_id)}
     return Said(KIND, str(memory.memory_id), None, 0, more={"forgotten": hash_forgotten(texts)})
 
@@ -227,7 +227,7 @@ async def is_forgotten(db_session: DbSession, view: MemoryView, content: str) ->
 
 
 async def list_sources(db_session: DbSession, view: MemoryView, memories: Sequence[Memory]) -> dict[UUID, list[str]]:
-    """Return the sources of memories among the messages of the line that is read, by the statement's id."""
+    """Return the sources of each memory, by the statement's id: messages (`message:<id>`) of the line that is read."""
     return await reading.list_sources_of(db_session, view.viewpoint, [one.statement_id for one in memories])
 
 
@@ -244,8 +244,8 @@ async def list_sources_by_id(
 async def list_sessions(db_session: DbSession, view: MemoryView, memories: Sequence[Memory]) -> dict[UUID, UUID | None]:
     """Return the session of the newest message that taught each memory, by the statement's id.
 
-    A memory that no message taught has none. A memory of a wider scope can have a session of another chat; if several
-    other chats taught it, that of the message with the highest seq.
+    A memory that no message taught has none. A memory of a wider scope can have a session of another chat. If several
+    other chats taught it, the session is that of the message with the highest seq.
     """
     places = await reading.list_places(db_session, view.viewpoint, [one.statement_id for one in memories])
     found = await find_ids(db_session, list(places.values()))

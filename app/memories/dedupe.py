@@ -26,7 +26,7 @@ _WORD = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?:[^\W_{_SPACELESS}]|[{_MA
 _LETTERS = re.compile(rf"(?:[^\W\d_]|[{_MARKS}])+")
 _ENDS_SENTENCE = re.compile(r"[.!?…:\n]")
 
-# English and German write these with a capital, but they are not names: a text with another date is a correction.
+# English and German write these with a capital. They are not names, so a text with another date is a correction.
 _DATE = re.compile(
     r"january|february|march|april|may|june|july|august|september|october|november|december|januar|februar|märz|mai"
     r"|juni|juli|oktober|dezember|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -99,9 +99,10 @@ class Words(NamedTuple):
         return bool(self.names - other.all.keys()) and bool(other.names - self.all.keys())
 
     def orders_differently(self, other: "Words") -> bool:
-        """Return whether the names that both texts contain first appear in different orders.
+        """Return whether the names that both texts contain are in different orders.
 
-        “Sam loves Mira” and “Mira loves Sam” do. A word that seems to be a name in one of the texts is one in both.
+        An example is “Sam loves Mira” and “Mira loves Sam”. Only the first occurrence of a name in a text counts. A
+        word that seems to be a name in one of the texts counts as a name in both.
         """
         names = self.names | other.names
         return [word for word in self.all if word in names and word in other.all] != [
@@ -117,7 +118,7 @@ class Verdict(Generic[Id]):
         outcome: `new`: store it. `duplicate`: add its sources to the statement `id`. `supersedes`: store it in place
             of the statement `id`, which becomes its history.
         id: The known statement, or None if the outcome is `new`.
-        similarity: To that statement, from 0 to 1; 0 if the outcome is `new`.
+        similarity: The similarity to the known statement, from 0 to 1; 0 if the outcome is `new`.
 
     """
 
@@ -132,9 +133,9 @@ def compare(content: str, known: Sequence[Known[Id]], *, threshold: float = DEDU
     Statements are duplicates if they have the same characters, except for case, white space and compatibility forms.
     Otherwise the most similar one is superseded if its similarity is above `threshold`; of equal ones, the newest. A
     statement that `stays` is never superseded. Nor is a statement if each of the two texts has a name that the other
-    lacks (“Ida”, “Eva”), or if the names that both contain first appear in different orders (for a forgotten text, the
-    order does not matter): such texts can be about other people, or about the same people in other roles. A text with
-    other numbers counts as a correction.
+    lacks (“Ida”, “Eva”), or if the names that both contain are in different orders (`Words.orders_differently`; for a
+    forgotten text, the order does not matter). Such texts can be about other people, or about the same people in other
+    roles. A text with other numbers counts as a correction.
     """
     written = fold(content)
     for other in reversed(known):

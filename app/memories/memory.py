@@ -65,7 +65,7 @@ class Memory(NamedTuple):
 
     @property
     def choices(self) -> dict[str, Any]:
-        """What persons chose, as columns of a statement. The next text of the memory has the same."""
+        """What persons chose, as columns of a statement. The next text of the memory keeps these values."""
         values = {"category": self.category, "importance": self.importance, "tags": list(self.tags)}
         return {
             "pinned": self.pinned,

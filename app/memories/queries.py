@@ -149,16 +149,16 @@ DOCUMENTS = f"""
             AND ({_FADES} AND j.order_key < {_LEAST_ORDER_KEY_OF_ROW} + 1
                 AND {_STRENGTH} <= j.importance / 2) IS NOT TRUE
         ELSE NOT j.is_archived END"""  # noqa: S608
-"""The memories that the line sees. Their seqs are those of the messages of this line that taught them; 0 if another
-chat or a person did.
+"""The memories that the line sees. `first_seq` and `last_seq` are the first and the last message of this line that
+taught the memory; 0 if no message of this line did.
 
 The column `fading` of the row `q` is one of `app.layers.documents.Fading`. With `archives`, these are the memories that
 are not in the archive. With `ignored`, those below `forget_below` are included, too, but not those that a person put
 into the archive, nor those beyond `max_memories`, because the archive has no limit and a search must not read all of
-it. With `weighs`, these are the memories that are not in the archive, without those in the last half-life before they
-fall below `forget_below` (their order key is then less than the least one plus 1), unless this is also their first
-half-life. The importance of a memory is then its present strength. Memories that were pinned or brought back do not
-fade: they have the default importance at least.
+it. With `weighs`, the memories in the archive are left out. So are memories that will fall below `forget_below` within
+one half-life (their order key is less than the least one plus 1), unless they are still in their first half-life. With
+`weighs`, the importance of a memory is its present strength. Memories that were pinned or brought back do not fade:
+they have the default importance at least.
 """
 
 _JUDGED_OF_SCOPE = _write_judged(

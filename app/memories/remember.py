@@ -78,11 +78,12 @@ async def remember(
 ) -> list[Remembered]:
     """Store sentences that were learnt from messages of `head`'s line, which is the chat's current one and locked.
 
-    Each sentence is compared with the memories of the scope that the line sees as live and not in the archive, the
-    sentences before it, the texts that persons replaced or put into the archive, and the memories that were forgotten
-    in the scope or in a nearer one. A memory that has faded into the archive is dated again, and so brought back, if a
-    sentence has its text. The sentences after that one are compared with this memory, too. Until then, a sentence that
-    is only similar to it becomes a new memory. The caller defers `LayerChanged`, which also writes the head.
+    Each sentence is compared with the memories of the scope that are live on the line and not in the archive, with the
+    sentences before it, with the texts that persons replaced or put into the archive, and with the memories that were
+    forgotten in the scope or in a nearer one. A memory that has faded into the archive is dated again, and so brought
+    back, if a sentence has its text. The sentences after that one are compared with this memory, too. Until then, a
+    sentence that is only similar to it becomes a new memory. The caller defers `LayerChanged`, which also writes the
+    head.
 
     Args:
         db_session: Open unit of work.
@@ -92,11 +93,11 @@ async def remember(
         character: The character whose scope can be one of the nearer ones; None if the chat does not have exactly one
             character.
         settings: The chat's settings of memories.
-        at: When they were learnt; the field `after` of each is added to it. A sentence does not replace a text that was
-            learnt later.
+        at: When the sentences were learnt; the field `after` of each is added to it. A sentence does not replace a text
+            that was learnt later.
         aged_at: The time at which the ages of memories are measured: when the newest of the messages that were read was
             sent, but never after `now`. It decides which memories have faded into the archive.
-        now: The service's time. A message with a later time is dated with it.
+        now: The service's time. A message with a later time counts as sent at `now`.
 
     """
     await lock_scope(db_session, scope)

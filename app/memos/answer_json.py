@@ -44,9 +44,9 @@ def json_as_lines(text: str) -> str:
 
 
 def close_json(text: str) -> str | None:
-    """Return the JSON in `text`, which was cut off, up to its last whole value, and closed there.
+    """Return the cut-off JSON in `text` up to its last whole value, with the missing brackets added.
 
-    Returns None if `text` has no JSON, or a label before it, and "" if the JSON has no whole value.
+    Returns None if `text` has no JSON, or has a label before the JSON. Returns "" if the JSON has no whole value.
     """
     start = _JSON_START.search(text)
     if start is None or INNER_LABEL.search(text, 0, start.start()):
@@ -65,7 +65,7 @@ def close_json(text: str) -> str | None:
 
 
 def _find_sentences(value: object, category: Category | None = None) -> list[str] | None:
-    """Return the tagged sentences in decoded JSON; [] if it states that there are none; None if it has neither."""
+    """Return the sentences in decoded JSON with their tags; [] if it states that there are none; otherwise None."""
     if value is None or value == []:
         return []
     if isinstance(value, str):

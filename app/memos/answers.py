@@ -25,9 +25,9 @@ MAX_HIGHLIGHT_CHARS = 400
 def parse_highlights(answer: str) -> list[Highlight]:
     """Return the highlights in `answer`, at most three, or [] if the answer states that nothing is memorable.
 
-    A text is one line of at most 400 characters, cut at a word. If the category is named in another language, it is
-    None and its tag stays in the text. Without any marks, a single sentence is a highlight; longer prose is not.
-    Raises UnusableAnswer.
+    The text of a highlight is one line of at most 400 characters; a longer text is cut at a word. If a tag names the
+    category in another language, the category is None and the tag stays in the text. In an answer without any marks, a
+    single sentence is a highlight; longer prose is not. Raises UnusableAnswer.
     """
     lines = _read_lines(json_as_lines(_unfenced(answer)))
     if not any(line.text or line.category for line in lines):
@@ -90,8 +90,8 @@ def _find_highlights(lines: Sequence[AnswerLine]) -> list[AnswerLine]:
 def _lone_sentence(lines: Sequence[str]) -> str:
     """Return the only sentence in `lines`, without a preamble. Raises UnusableAnswer if there is not exactly one.
 
-    It must look like a statement about named people: no dialogue, no "I" or "you", no question. Longer prose may
-    continue the story or comment on the task; neither must become a memory.
+    The sentence must look like a statement about named people: no dialogue, no "I" or "you", no question. Longer prose
+    is refused, because it may continue the story or comment on the task, and must not become a memory.
     """
     spoken = [line for line in lines if not line.endswith((":", "："))]
     if len(spoken) != 1:

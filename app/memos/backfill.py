@@ -65,7 +65,7 @@ async def backfill(
 
 
 def list_uncovered(covered: Iterable[Range], wanted: Range) -> list[Range]:
-    """Return the parts of `wanted` that are outside `covered` (in order, without overlaps). Pure."""
+    """Return the parts of `wanted` outside the ranges `covered`, which are in order and do not overlap. Pure."""
     first_seq, last_seq = wanted
     uncovered = []
     for first, last in covered:

@@ -3,9 +3,9 @@
 A message is eligible if memories may be made from it (`app/chats/eligibility.py`).
 
 A batch is formed once, by the append that fills it, or by a backfill. A batch that an append fills begins right after
-the previous batch (it can begin later if memos were off in between), and ends at its last eligible message. It keeps
-the size and the filters that it had with its first eligible message: settings that change later apply to the next
-batches.
+the previous batch (it can begin later if memos were off in between), and ends at its last eligible message. A batch
+keeps the size and the filters that the settings had when it got its first eligible message. Later changes of the
+settings apply to the next batches.
 """
 
 from collections.abc import Iterable, Mapping
@@ -83,9 +83,9 @@ def form_batches(
     Args:
         open_batch: The batch that is filling; None before the first message.
         messages: The next messages of the line.
-        size: How many eligible messages fill a batch that this call opens. It holds for `open_batch`, too, if that one
-            has no eligible message yet.
-        filters: The eligibility filters of these batches.
+        size: How many eligible messages fill a batch that this call opens. If `open_batch` has no eligible message yet,
+            `size` and `filters` replace its own.
+        filters: The eligibility filters of the batches that this call opens.
 
     Returns:
         The batches that are full now, and the one that is filling.

@@ -25,7 +25,10 @@ from app.memos.segment import contribute, source_of
 async def list_book(
     db_session: DbSession, chat: ChatLine, *, after: tuple[int, int] | None, limit: int
 ) -> tuple[Sequence[tuple[Memo, work_queue.WorkItem | None]], frozenset[str]]:
-    """Return a page of the book in story order, each memo with its work item, and the sources in the prompt."""
+    """Return a page of the book in story order, each memo with its work item.
+
+    Also return the sources (`source_of`) of all memos that are in the prompt.
+    """
     book = await queries.list_book(db_session, chat.chat_key, chat.line_id, layer=NAME, after=after, limit=limit)
     return book, list_sources(contribute, chat, NAME)
 
@@ -101,8 +104,8 @@ async def regenerate_memo(
 ) -> UUID:
     """Schedule a new text for a memo, also for a soft-deleted one, and return the id of the work item.
 
-    Raises ChatNotFound, MemoNotFound, NothingToSummarise for a memo that covers no messages, and MemoEdited for one
-    that a person edited, unless `replace_edited` or it is soft-deleted.
+    Raises ChatNotFound, MemoNotFound, and NothingToSummarise for a memo that covers no messages. Raises MemoEdited for
+    a memo that a person edited, unless `replace_edited` is true or the memo is soft-deleted.
     """
     head, memo = await _lock_memo(db_session, ref, memo_id, deleted=True)
     if memo.first_seq is None:

@@ -94,9 +94,9 @@ async def delete_batches(
 
 
 async def list_written_after(db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int) -> list[asyncpg.Record]:
-    """Return (memo_id, its seq) of the memos with a higher seq than `seq` that people wrote or edited, in story order.
+    """Return (memo_id, the memo's seq) of the memos after `seq` that people wrote or edited, in story order.
 
-    The seq of a memo is the first seq of its batch; if it has none, the seq that it follows.
+    The seq of a memo is the first seq of its batch. If the memo has no batch, it is the seq that the memo follows.
     """
     return await db_session.raw.fetch(_WRITTEN_AFTER, chat_key, line_id, seq)
 
@@ -104,9 +104,9 @@ async def list_written_after(db_session: DbSession, chat_key: UUID, line_id: UUI
 async def copy_written(
     db_session: DbSession, chat_key: UUID, line_id: UUID, from_line_id: UUID, sort_keys: Sequence[tuple[UUID, int]]
 ) -> None:
-    """Copy memos that people wrote or edited, without their batches, from the line `from_line_id` to this one.
+    """Copy memos that people wrote or edited, without their batches, from the line `from_line_id` to `line_id`.
 
-    `sort_keys` are the memos with their positions here: (memo_id, sort_key).
+    `sort_keys` are the memos with their positions on the line `line_id`: (memo_id, sort_key).
     """
     await db_session.raw.execute(_COPY_WRITTEN, chat_key, line_id, from_line_id, *zip(*sort_keys, strict=True))
 

@@ -77,7 +77,7 @@ def list_rewrites(rehashed: Sequence[Rehashed[Any]]) -> list[tuple[UUID, bytes, 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
     """While memos are on, schedule stale memos that are not scheduled, and open a batch if the line has none.
 
-    Memos become stale without being scheduled, and messages get no batch, while memos are off.
+    While memos are off, memos that become stale are not scheduled, and new messages get no batch.
     """
     head = event.head
     if MemoSettings.of(head.settings).enabled:
@@ -95,7 +95,10 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Copy from the old line the memos after `kept_seq` that people wrote or edited, to the messages' new seqs."""
+    """Copy the memos that people wrote or edited and that come after `kept_seq` on the old line.
+
+    The copies get the seqs that the messages have on the new line.
+    """
     head = event.head
     line = head.line
     written = await change_queries.list_written_after(db_session, head.chat_key, event.from_line_id, event.kept_seq)
@@ -106,10 +109,10 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
 
 
 async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
-    """Delete the batches that end after the new end of the line. Reopen the one that contains the new end, if any.
+    """Delete the batches that end after the new end of the line, and reopen the batch that contains the new end.
 
-    The reopened batch is counted again from its first message. Memos that a person wrote after the new end, and edited
-    memos whose batches are deleted, are kept: they move to the new end of the line.
+    The reopened batch is counted again from its first message. A person's memo whose position is after the new end of
+    the line, and an edited memo whose batch is deleted, move to the new end.
     """
     head, from_seq = event.head, event.from_seq
     line = head.line
@@ -141,8 +144,9 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 async def _open_late(db_session: DbSession, head: Head) -> OpenBatch:
     """Return the open batch of a chat that ran without memos.
 
-    It begins after the last batch, or `window` × `every_messages` seqs before the anchor, whichever is later. If it has
-    enough messages for one or more batches, the next append forms these batches.
+    It begins after the last batch, or `window` × `every_messages` seqs before the anchor (the first seq of the
+    history), whichever is later. If it has enough messages for one or more batches, the next append forms these
+    batches.
     """
     settings = MemoSettings.of(head.settings)
     last_seq = await queries.find_last_batch_end(db_session, *head.line) or 0

@@ -30,9 +30,9 @@ Origin = Literal["model", "extractive"]
 
 @dataclass(frozen=True, slots=True)
 class MemoDraft:
-    """The result of a summariser; a memo without highlights is empty.
+    """The result of a summariser; without highlights, the memo gets the status `empty`.
 
-    `refusals` are the model's refused answers, if sentences were quoted because of them.
+    If sentences are quoted because the model's answers were refused, `refusals` are the reasons.
     """
 
     highlights: Sequence[Highlight]
@@ -77,7 +77,7 @@ class Summariser(Protocol):
 
     @property
     def corpus_messages(self) -> int:
-        """The number of messages before the batch whose words it counts; 0 for the model, which reads `context`."""
+        """How many messages before the batch it needs for word frequencies; 0 for the model, which reads `context`."""
         ...
 
     async def summarise(self, request: MemoRequest) -> MemoDraft:

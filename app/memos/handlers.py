@@ -47,7 +47,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     if batches:
         await insert_batches(db_session, head, batches, event.fresh, now=event.now, settle_s=event.settle_s)
         record(db_session, head.line, NAME)  # contexts depend on where batches end
-        if batches[0].first_seq < head.anchor_seq:  # a forced cut fell inside it while it filled
+        if batches[0].first_seq < head.anchor_seq:  # a forced cut fell inside this batch while it filled
             await refresh_cache(db_session, head)
 
 
@@ -100,7 +100,7 @@ async def read_window(db_session: DbSession, head: Head) -> dict[str, Any]:
         from_sort_key = memos[0]["sort_key"] if len(memos) >= settings.window else 0
         gaps = await queries.list_gaps(db_session, *line, anchor_seq=anchor_seq, from_sort_key=from_sort_key)
     filling = head.cursors.get(NAME)
-    if filling and filling["first_seq"] < anchor_seq:  # a forced cut fell inside it: no memo covers this part yet
+    if filling and filling["first_seq"] < anchor_seq:  # a forced cut fell inside this batch, which has no memo yet
         gaps.append((filling["first_seq"], anchor_seq - 1))
     return make_window(memos, pinned, gaps, calendar)
 
@@ -133,7 +133,7 @@ async def list_coverage(
 def _state(memo: Memo, work: work_queue.WorkItem | None) -> Literal["pending", "failed", "empty", "made"]:
     """Return the state of a memo.
 
-    A stale memo without a work item keeps its former state: memos were off when its messages changed.
+    A stale memo has no work item if memos were off when its messages changed. Such a memo keeps its former state.
     """
     is_stale = memo.source_hash != memo.current_hash and memo.origin != "person"
     if memo.status == "pending" or (is_stale and work is not None):
@@ -152,7 +152,7 @@ async def _catch_up(
       are counted again.
     - Otherwise it is returned unchanged.
 
-    Return the batches that this fills, and the one that is still filling.
+    Return the batches that are full now, and the one that is still filling.
     """
     size, filters = MemoSettings.of(event.head.settings).every_messages, event.head.filters
     if open_batch.count > 0:
@@ -177,7 +177,7 @@ async def insert_batches(
 ) -> list[UUID]:
     """Insert batches (one or more, in order), each with at least one eligible message, and schedule their memos.
 
-    `fresh` are the newest messages of the line; for batches that contain only these, no messages are read.
+    `fresh` are the newest messages of the line. If the batches contain only these, no messages are read.
 
     Return the ids of the memos.
     """

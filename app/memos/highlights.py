@@ -26,7 +26,7 @@ def render_highlights(highlights: Sequence[Highlight]) -> str:
 
 
 def highlights_from_text(text: str) -> list[Highlight]:
-    """Return one highlight per line of a person's text that is not blank, without its 【Highlight n】 label.
+    """Return one highlight for each line of a person's text, without its 【Highlight n】 label; skip blank lines.
 
     The text is not shortened or folded, and no category is read from it.
     """

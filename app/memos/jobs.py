@@ -76,7 +76,7 @@ async def _read_context(
 ) -> MemoContext:
     """Return the context of the batch: two messages before it, times, and personas.
 
-    The filters of the batch apply to these messages, too: the model gets no message that is not to be summarised.
+    The filters of the batch apply to the two messages, too, so that the model gets only eligible messages.
     """
     before = await list_eligible_before(
         db_session.raw,
@@ -114,7 +114,7 @@ def _utter(message: asyncpg.Record, sole: str | None, user_name: str | None) -> 
 
 
 async def _with_corpus(db_session: DbSession, claimed: Claimed, source: _Source, limit: int) -> _Source:
-    """Return `source` with up to `limit` messages before the batch in its corpus."""
+    """Return `source` with up to `limit` messages from before the batch added to its corpus."""
     if not limit:
         return source
     before = await list_story_before(db_session.raw, *claimed.owner.line, before_seq=source.first_seq, limit=limit)

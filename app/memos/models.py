@@ -21,13 +21,15 @@ NAME = "memos"
 class Memo(MessageRangeColumns, RefusalsColumn, Table):
     """A memo of the batch `first_seq…last_seq` (inclusive), or a memo that a person wrote, which covers no messages.
 
-    `sort_key` orders the book: twice the first seq of a batch; for a person's memo twice the seq it follows, plus one.
-    `source_hash` is the hash of the messages that the text was made from, `current_hash` that of the messages as they
-    are now; the memo is stale while they differ.
-    `size` and `filters` are those by which the batch was filled. If the end of the chat is cut off inside the batch,
-    the row is deleted, and a batch with the same beginning, `size` and `filters` fills again. The row of a memo that a
-    person edited is not deleted, but covers no messages afterwards.
-    Whether a pending memo has failed is recorded only on its work item, so that the two cannot contradict each other.
+    `sort_key` orders the book. It is twice the first seq of the batch. For a memo that covers no messages, it is twice
+    the seq that the memo follows, plus one.
+    `source_hash` is the hash of the messages that the text was made from. `current_hash` is the hash of the batch's
+    messages as they are now. The memo is stale while the two hashes differ.
+    `size` and `filters` are the settings by which the batch was filled. If the end of the chat is cut off inside the
+    batch, the row is deleted, and a batch with the same beginning, `size` and `filters` fills again. The row of a memo
+    that a person edited is not deleted, but covers no messages afterwards.
+    Whether a pending memo has failed is recorded only on its work item, so that memo and item cannot contradict each
+    other.
     """
 
     __tablename__ = "memos"

@@ -124,8 +124,8 @@ MEMO = Prompt(
 
 
 MOST_BEFORE_TOKENS = 400
-"""The maximum number of tokens of the messages before the batch. If an eighth of the tokens that the rest of the prompt
-leaves is less, that is the maximum."""
+"""The messages before the batch have at most this many tokens, and at most an eighth of the tokens that the rest of the
+prompt leaves."""
 
 MOST_PERSONA_CHARS = 200
 
@@ -136,7 +136,7 @@ class MemoContext:
 
     Attributes:
         before: The last messages before the batch.
-        times: When the messages of the batch were sent, by seq, as the model reads them.
+        times: When the messages of the batch were sent, by seq, in the form that the model reads (`word_time`).
         personas: (name, persona) of the user and of the characters that speak or are named in the batch; only those
             with a persona.
 
@@ -165,10 +165,10 @@ def memo_messages(
     """Return the request for the memo of `batch`.
 
     `language` is a name or a tag; None is the language of the messages. `instruction` is a person's wish for this one
-    request. `budget_tokens` limits the whole request, its system and its user message. Personas that do not fit into an
-    eighth of the tokens that the prompt leaves are left out. The messages before the batch are shortened to their share
-    (`MOST_BEFORE_TOKENS`), and those of the batch to the rest. Raises DoesNotFit if nothing would be left of a message
-    of the batch.
+    request. `budget_tokens` limits the whole request, its system and its user message. Personas get at most an eighth
+    of the tokens that the rest of the prompt leaves; further personas are left out. The messages before the batch are
+    shortened to their share (`MOST_BEFORE_TOKENS`), and the messages of the batch to the rest. Raises DoesNotFit if
+    nothing would be left of a message of the batch.
     """
     about = {
         "characters": name_all(characters),
@@ -187,9 +187,9 @@ def memo_messages(
 
 
 def _quote_before(before: Sequence[Utterance], budget_tokens: int, count_tokens: Callable[[str], int]) -> str:
-    """Return the messages before the batch, one a line; those of which nothing would be left are dropped."""
+    """Return the shortened messages before the batch, one a line; a message with no text left is dropped."""
     kept = shorten_to_share([said.text for said in before], budget_tokens, lambda text: count_tokens(quoted(text)))
-    # The key is not that of the messages, so that none of these lines can be taken for one of the batch.
+    # The key is "context" and not "message", so that the model does not take these lines for messages of the batch.
     return "\n".join(
         quoted({"speaker": said.name, "context": text}) for said, text in zip(before, kept, strict=True) if text
     )

@@ -119,8 +119,8 @@ async def list_window(
     """Return the last `limit` memos that are not pinned and can be in the prompt, in story order.
 
     Memos of batches that begin at or after the anchor are left out. Unless `enabled`, only memos that a person wrote or
-    edited are returned. `list_pinned` returns the rest of the window. `first_sent_at` and `last_sent_at` are when the
-    eligible messages of the batch were sent; None if there are none.
+    edited are returned. `list_pinned` returns the rest of the window. `first_sent_at` and `last_sent_at` are the
+    earliest and the latest time at which an eligible message of the batch was sent, or None.
     """
     rows = await db_session.raw.fetch(_WINDOW, chat_key, line_id, anchor_seq, enabled, limit)
     return [dict(row) for row in rows]
@@ -169,7 +169,7 @@ async def list_batch_edges(db_session: DbSession, chat_key: UUID, line_id: UUID,
 async def list_batch_ranges(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, last_seq: int
 ) -> list[tuple[int, int]]:
-    """Return the ranges of the batches that overlap a range (inclusive), those of soft-deleted memos too, in order."""
+    """Return the ranges of the batches that overlap a range (inclusive), in order, even if a memo is soft-deleted."""
     rows = await db_session.raw.fetch(_RANGES, chat_key, line_id, first_seq, last_seq)
     return [(row["first_seq"], row["last_seq"]) for row in rows]
 
@@ -199,7 +199,7 @@ async def list_book(
 async def find_memo(
     db_session: DbSession, chat_key: UUID, line_id: UUID, memo_id: UUID, *, layer: str
 ) -> tuple[Memo, WorkItem | None] | None:
-    """Return a memo with its work item, also if it is soft-deleted, or None."""
+    """Return a memo, even a soft-deleted one, with its work item; None if there is no such memo."""
     row = (await db_session.execute(_with_work(chat_key, line_id, layer).where(Memo.memo_id == memo_id))).one_or_none()
     return None if row is None else (row[0], row[1])
 

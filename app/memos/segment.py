@@ -1,4 +1,4 @@
-"""Contributes memos to a context: those that the line's row caches. Pure."""
+"""Contributes to a context the memos that are cached on the line's row. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ EDGES = """
             SELECT coalesce(max(a.first_seq), 0) FROM memos a
             WHERE a.chat_key = c.chat_key AND a.line_id = c.line_id AND a.first_seq <= c.anchor_seq)
     )"""
-"""A scalar subquery: the seq after each batch, from the last one that begins at or before the anchor."""
+"""A scalar subquery for the seq after each batch, from the last batch that begins at or before the anchor on."""
 
 
 def contribute(view: View) -> Contributed:
@@ -54,7 +54,7 @@ def contribute(view: View) -> Contributed:
 
 
 def _last_seq(memo: Mapping[str, Any]) -> int:
-    """Return the seq of the last message that a memo covers, or that a person's memo follows."""
+    """Return the last seq that a memo covers, or the seq that it follows if it covers no messages."""
     last_seq: int = memo["sort_key"] // 2 if memo["first_seq"] is None else memo["last_seq"]
     return last_seq
 

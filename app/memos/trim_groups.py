@@ -1,12 +1,12 @@
 """Divides the memos of a context into groups of five, which a tight `max_tokens` leaves out one after the other. Pure.
 
-The groups are left out in story order, so that the oldest memos leave the prompt first. They must not change while the
-window moves, or the prompt would begin differently in every turn. So a group is five memos with consecutive numbers:
-the numbers of batches rise with the story, and a memo keeps its number.
+The groups are left out in story order, so that the oldest memos leave the prompt first. A group must not change while
+the window moves, or the prompt would begin differently in every turn. So a group is five memos with consecutive
+numbers. The numbers of batches rise with the story, and a memo keeps its number.
 
-A backfilled memo has a higher number than the memos after it, so backfilled memos form groups of their own. The five
-of them that are directly before another memo are a group, the five before these are the next, and so on. These groups
-are left out just before the group of that memo.
+A backfilled memo has a higher number than the memos after it, so backfilled memos form groups of their own. The last
+five backfilled memos before a memo that is not backfilled are one group, the five before them are another, and so on.
+These groups are left out just before the group of the memo that is not backfilled.
 """
 
 from collections import Counter, defaultdict
@@ -19,13 +19,14 @@ from app.layers.contribution import TrimGroup
 MEMOS_IN_GROUP = 5
 
 _MOST_GROUPS = 1_000_000
-"""More groups of backfilled memos than can precede a memo, so that the sort keys of groups differ."""
+"""More than the number of groups of backfilled memos before a memo, so that all groups have different sort keys."""
 
 
 class _Key(NamedTuple):
-    """The group of the memos with the numbers from `first` on, or a group of backfilled memos before it.
+    """Identifies a group: the memos with the numbers from `first` on, or backfilled memos before these.
 
-    `distance` is 0 for the former, 1 for the five backfilled memos directly before it, and 2 for the five before them.
+    `distance` is 0 for the memos with the numbers from `first` on. It is 1 for the last five backfilled memos before
+    these, 2 for the previous five, and so on.
     """
 
     first: int

@@ -8,8 +8,8 @@ from app.chats.head import Sent
 def pair_calls(sent: Iterable[Sent]) -> list[tuple[int, int]]:
     """Return the seqs of each tool call and its result.
 
-    A result belongs to the latest call before it that has its id, unless that call has a result already: models reuse
-    ids.
+    Models reuse the ids of calls. So a result belongs to the latest earlier call with the same id, unless this call
+    already has a result.
     """
     called: dict[str, int] = {}
     pairs = []
@@ -21,7 +21,7 @@ def pair_calls(sent: Iterable[Sent]) -> list[tuple[int, int]]:
 
 
 def drop_unsent(sent: Sequence[Sent]) -> list[Sent]:
-    """Return the messages without those that only make tool calls of which none has a result among them.
+    """Return `sent`, except messages that only make tool calls and have no result of these calls in `sent`.
 
     Contexts leave out such messages, because providers refuse calls without results.
     """

@@ -76,7 +76,7 @@ Visibility = tuple[int, int, str | None]
 
 @asynccontextmanager
 async def recounting_turns(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> AsyncIterator[None]:
-    """Update `turn_count` and `awaits_reply` of `head` after the block.
+    """Update `turn_count` and `awaits_reply` of `head` after the `with` block.
 
     The block may change only messages of the range (inclusive).
     """

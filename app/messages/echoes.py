@@ -1,7 +1,8 @@
-"""Removes time stamps with which a model imitated those of the service. Pure.
+"""Removes a model's imitations of the service's time stamps. Pure.
 
 With inline timestamps each message in a prompt begins with a stamp, such as `[04/01 22:15] Sakura: `. Models imitate
-this, so their replies begin with a stamp of their own. If that stamp were stored, the next prompt would contain two.
+the stamps, so their replies begin with one, too. If this stamp were stored, the message would have two of them in the
+next prompt.
 """
 
 import re
@@ -13,7 +14,7 @@ _STAMP = re.compile(r"\[\d\d/\d\d \d\d:\d\d\] ", re.ASCII)
 
 
 def drop_echo(head: Head, role: str, name: str | None, content: str) -> str:
-    """Return the text of a message without a stamp at its beginning that imitates the service's.
+    """Return the text of a message, without an imitated stamp at its beginning.
 
     The stamp is dropped only in a chat with inline timestamps, from an assistant's message, if the stamp has a current
     or former name of the message's speaker and a text follows it.
@@ -30,7 +31,7 @@ def drop_echo(head: Head, role: str, name: str | None, content: str) -> str:
 
 
 def _list_names(head: Head, name: str) -> list[str]:
-    """Return the current and former names of a speaker; an old stamp has the name that was current then."""
+    """Return the current and former names of a speaker; an old stamp can have a former name."""
     current = head.current_name(name)
     return [current, *(former for former, renamed in head.renamed.items() if renamed.name == current)]
 

@@ -167,7 +167,7 @@ async def save_message(
     *,
     unpinned: bool = False,
 ) -> None:
-    """Write a message, record whether that changes the line, and pass the change to `record_changes`."""
+    """Write a message, record whether the line has changed, and pass the change to `record_changes`."""
     if db_session.is_modified(message):
         record(db_session, head.line, MESSAGES)
     else:
@@ -194,9 +194,9 @@ def record_changes(
 ) -> None:
     """Update the counts in the head and defer `MessagesChanged`. A pair is a message before and after its change.
 
-    Pairs of two equal messages are ignored, except at the seqs `redated`: the times of these messages have changed, and
-    memories and caches contain dates. `unpinned` and `relinked` are as in `MessagesChanged`; if one of them is true,
-    the event is deferred even without pairs.
+    Pairs of two equal messages are ignored, unless their seq is in `redated`: then the time of the message has changed,
+    and memories and caches contain dates. `unpinned` and `relinked` are as in `MessagesChanged`; if one of them is
+    true, the event is deferred even without pairs.
     """
     changed = [(before, after) for before, after in pairs if before != after or after.seq in redated]
     if changed or unpinned or relinked:

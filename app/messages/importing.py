@@ -42,8 +42,8 @@ class Marked(NamedTuple):
 class SourceRow(NamedTuple):
     """The extra data of a line of a file, as JSON.
 
-    `number` is 0 for the line of the message at `seq`. The lines after it that are not messages have the numbers from 1
-    on. At seq 0, the header has the number 0.
+    `number` is 0 for the line of the message at `seq`, and 1, 2, … for the lines between this message and the next. The
+    header has the seq 0 and the number 0. Lines before the first message have the seq 0 and the numbers 1, 2, ….
     """
 
     seq: int

@@ -51,9 +51,10 @@ _SELECT_SWIPES = f"""
 async def insert_messages(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> list[asyncpg.Record]:
     """Insert the messages whose ids are new, in order, after the newest message of the line.
 
-    Return a row for each message that was inserted or is known. `same` is null for an inserted one. For a known one,
-    `same` is whether it was appended with the same identity (the hash of role and text). Its row has its current text;
-    a deleted message has no role. If any known message has another identity, nothing is inserted.
+    Return a row for each message that was inserted or is known. `same` is null for an inserted message. For a known
+    message, `same` is whether it was appended with the same identity (the hash of role and text). The row of a known
+    message has its current text, and no role if it is deleted. If any known message has another identity, nothing is
+    inserted.
     """
     return await db_session.raw.fetch(
         APPEND,
@@ -78,7 +79,7 @@ async def insert_messages(db_session: DbSession, head: Head, messages: Sequence[
 
 
 async def insert_given_swipes(db_session: DbSession, head: Head, messages: Sequence[NewMessage]) -> None:
-    """Insert the unselected swipes of new messages and set which one is selected; nothing if no message has any."""
+    """Insert the unselected swipes of new messages, and set which swipe is selected; skip messages without swipes."""
     swipes = [
         (message.seq, index, text)
         for message in messages

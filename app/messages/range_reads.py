@@ -86,7 +86,7 @@ class RangeSummary(NamedTuple):
     """The messages of a range that are not deleted.
 
     Attributes:
-        messages: How many there are; None if there are more than were counted.
+        messages: How many there are; None if there are more than the query counts.
         first_message_id: The id of the first of them, or None.
         last_message_id: The id of the last of them, or None.
 
@@ -142,7 +142,7 @@ async def count_in_ranges(
 ) -> dict[int, int | None]:
     """Return how many messages each of `ranges` (inclusive) has, by its first seq, without deleted ones.
 
-    Only `most` messages are counted; the number is None if there are more.
+    At most `most` messages of a range are counted; if the range has more, the number is None.
     """
     rows = await db_session.raw.fetch(_COUNTS, chat_key, line_id, *_columns_of(ranges), most)
     return {row["first_seq"]: row["messages"] for row in rows}
@@ -151,9 +151,9 @@ async def count_in_ranges(
 async def summarise_ranges(
     db_session: DbSession, chat_key: UUID, line_id: UUID, ranges: Sequence[tuple[int, int]], *, most: int
 ) -> dict[int, RangeSummary]:
-    """Return the number of messages of each of `ranges` and the first and the last id, by the first seq of the range.
+    """Return the RangeSummary of each of `ranges` (inclusive), by the first seq of the range.
 
-    The number is that of `count_in_ranges`.
+    Messages are counted as in `count_in_ranges`.
     """
     rows = await db_session.raw.fetch(_SUMMARIES, chat_key, line_id, *_columns_of(ranges), most)
     return {
@@ -164,7 +164,7 @@ async def summarise_ranges(
 async def count_turns_between(
     db_session: DbSession, chat_key: UUID, line_id: UUID, first_seq: int, before_seq: int
 ) -> tuple[bool, int]:
-    """Return whether `first_seq…before_seq` (end exclusive) has messages left, and how many turns end there."""
+    """Return whether the range (end exclusive) has messages that are not deleted, and how many turns end in it."""
     row = await db_session.raw.fetchrow(_TURNS, chat_key, line_id, first_seq, before_seq)
     return (False, 0) if row is None else (row["has_messages"], row["turns"])
 
@@ -194,7 +194,7 @@ async def list_newest_of_ranges(
 
 
 async def list_stretches(db_session: DbSession, chat_key: UUID, line_id: UUID, messages: int) -> list[Stretch]:
-    """Return the messages of a line in stretches of `messages` each, without deleted ones; the last can be shorter."""
+    """Divide the messages of a line that are not deleted into stretches of `messages` each; the last can be shorter."""
     return [Stretch(*row) for row in await db_session.raw.fetch(_STRETCHES, chat_key, line_id, messages)]
 
 

@@ -79,7 +79,7 @@ _NEWEST_SENT_AT = f"""
 _NEWEST_SHAPE = _SHAPE + " ORDER BY seq DESC LIMIT $3"
 
 
-# PostgreSQL knows the length of a long text, which it stores out of line, without reading the text.
+# PostgreSQL stores a long text outside the row, and knows its length without reading it.
 _SIZES = """
     SELECT octet_length(m.content) + coalesce(pg_column_size(m.tool_calls), 0) + (
         SELECT coalesce(sum(octet_length(s.content)), 0)::bigint FROM swipes s
@@ -140,8 +140,8 @@ async def list_sent_after(
 async def skip_hidden_by_scenes(db_session: DbSession, head: Head, from_seq: int) -> int | None:
     """Return the seq of the first message from `from_seq` on that scenes do not hide.
 
-    Return None if there is no message to skip: if scenes do not hide the first message from `from_seq` on, or if there
-    is none. Return the seq after the newest message if scenes hide all of them. Deleted messages do not count.
+    Return None if scenes do not hide the first message from `from_seq` on, or if there is no message. Return the seq
+    after the newest message if scenes hide all messages from `from_seq` on. Deleted messages do not count.
     """
     found: int | None = await db_session.raw.fetchval(_NOT_HIDDEN_BY_SCENES, *head.line, from_seq, head.head_seq + 1)
     return found
@@ -182,7 +182,7 @@ async def list_messages(
     limit: int,
     newest: bool,
 ) -> Sequence[Message]:
-    """Return the messages between two seqs (both exclusive), in seq order; the last `limit` of them if `newest`."""
+    """Return up to `limit` messages between two seqs (both exclusive), in seq order: the last ones if `newest`."""
     query = select(Message).where(
         Message.chat_key == chat_key,
         Message.line_id == line_id,

@@ -21,17 +21,17 @@ IS_OF_STORY = "role IN ('user', 'assistant', 'narrator')"
 
 
 HAS_TURN_ROLE = "(role = 'user' OR (role = 'assistant' AND kind IS NULL))"
-"""The user's messages, and the characters' except thoughts. Turns are counted by those that are not deleted."""
+"""Messages of the user, and messages of characters except thoughts. Turns are counted by those in `SPEAKS`."""
 
 
 SPEAKS = f"{IS_NOT_DELETED} AND {HAS_TURN_ROLE}"
-"""The messages by which turns are counted. `count_appended` has the same rule."""
+"""Messages by which turns are counted, without deleted ones. `count_appended` has the same rule."""
 
 
 IS_SENT = f"{IS_NOT_DELETED} AND hidden_by IS NULL AND NOT blank AND kind IS NULL"
 """The messages that are sent if they are at or after the anchor. `eligibility.is_sent` has the same rule.
 
-A message that only makes tool calls is sent only with a result of one of them (`calls.drop_unsent`).
+A message that only makes tool calls is sent only if one of these calls has a result (`calls.drop_unsent`).
 """
 
 

@@ -1,9 +1,9 @@
 """Operations on messages: append them, list a page, get one.
 
 An append is one transaction. For messages without swipes to an existing chat, it needs three statements: lock the row
-of the current line, insert the messages, write the head (the columns of that row that change). Creating a chat or
-storing swipes needs a few more. The append defers `MessagesAppended`. Before the commit, `app/pipeline.py` calls the
-handlers of that event, which send statements of their own, and then writes the head.
+of the current line, insert the messages, write the head (columns of the line's row). Creating a chat or storing swipes
+needs a few more. The append defers `MessagesAppended`. Before the commit, `app/pipeline.py` calls the handlers of that
+event, which send statements of their own, and then writes the head.
 """
 
 import asyncio
@@ -120,9 +120,8 @@ async def _list_around(
 ) -> tuple[Sequence[Message], bool]:
     """Return what `list_page` returns, for the page with the message at `seq` in the middle.
 
-    The messages before it get at most half of the page; if the nearest of them is larger than that, it is the only one
-    of them on the page. There is always room for the message at `seq`: if not even the nearest one before it leaves
-    that room, the page begins with the message at `seq`.
+    The earlier messages get at most half of the page. If the nearest earlier message is larger than half a page, it is
+    the only earlier one. If it is so large that the message at `seq` would not fit, the page has no earlier message.
     """
     earlier: dict[str, Any] = {"after_seq": 0, "before_seq": seq, "newest": True}
     later: dict[str, Any] = {"after_seq": seq - 1, "before_seq": None, "newest": False}

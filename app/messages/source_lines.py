@@ -10,7 +10,7 @@ from app.kit.paging import MAX_PAGE_BYTES, count_fitting
 
 _AFTER = "chat_key = $1 AND line_id = $2 AND (seq, number) > ($3, $4)"
 
-# PostgreSQL knows the length of a long text, which it stores out of line, without reading the text.
+# PostgreSQL stores a long text outside the row, and knows its length without reading it.
 _SIZES = f"""
     SELECT octet_length(source) AS bytes FROM source_lines WHERE {_AFTER} ORDER BY seq, number LIMIT $5"""  # noqa: S608
 

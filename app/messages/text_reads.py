@@ -58,7 +58,7 @@ async def list_story_before(
 ) -> list[asyncpg.Record]:
     """Return (seq, role, name, content) of the last `limit` messages of the story before a seq, in order.
 
-    Deleted and blank messages, thoughts, and messages of the system and of tools are left out; hidden ones are not.
+    Deleted and blank messages, thoughts, and messages of the system and of tools are left out. Hidden messages are not.
     """
     rows = await connection.fetch(_STORY_BEFORE, chat_key, line_id, before_seq, limit)
     return rows[::-1]
@@ -74,9 +74,9 @@ async def list_eligible_before(
     filters: Filters,
     most_searched: int,
 ) -> list[asyncpg.Record]:
-    """Return (seq, role, name, content) of the last `limit` messages before a seq that are eligible, in order.
+    """Return (seq, role, name, content) of the last `limit` eligible messages before a seq, in order.
 
-    Only the last `most_searched` seqs before it are searched.
+    Only the last `most_searched` seqs before `before_seq` are searched.
     """
     stored = orjson.dumps(filters.to_json()).decode()
     rows = await connection.fetch(_ELIGIBLE_BEFORE, chat_key, line_id, before_seq, limit, stored, most_searched)

@@ -25,8 +25,8 @@ class Link(NamedTuple):
         first_unit: The first unit of its own step: a message seq, or the number of a diary entry.
         last_unit: The last unit of its own step (inclusive), which is also the last unit that the version covers.
         origin: `model`, `extractive` or `person`.
-        is_fresh: Whether the source of its own step is unchanged.
-        deleted: Whether it is soft-deleted: a person deleted it, or a person's version was replaced
+        is_fresh: Whether the material of its own step is unchanged.
+        deleted: Whether it is soft-deleted: a person deleted it, or a person wrote it and it was replaced
             (`service.discard_replaced`). Versions folded onto it can still be valid.
         has_kept: Whether it has a kept text.
 
@@ -57,7 +57,7 @@ class Chain:
     """A version and the versions it was built on.
 
     Attributes:
-        links: Oldest first; the last is the version itself. The base of the oldest may be missing.
+        links: The versions, oldest first; the last is the version itself. The base of the oldest may be missing.
 
     """
 
@@ -87,14 +87,14 @@ class Chain:
     def latest_usable(self, before: int, *, by_person: bool = False) -> Link | None:
         """Return the latest valid version that a context may contain if the history begins at `before`, or None.
 
-        It ends before the history, or is the version in which a person wrote a kept text: contexts contain that at
-        once.
+        This version ends before the history, or is the one in which a person wrote a kept text, because contexts
+        contain a kept text at once.
         """
         links = self._newest_valid(by_person)
         return next((link for link in links if link.last_unit < before or link.is_kept), None)
 
     def without_kept(self) -> "Chain":
-        """Return the chain up to its latest valid version without a kept text; without such a version, an empty one."""
+        """Return the chain up to its latest valid version without a kept text, or an empty chain if there is none."""
         base = next((link for link in self._newest_valid() if not link.has_kept), None)
         return Chain([link for link in self.links if base and link.version <= base.version])
 
@@ -128,7 +128,7 @@ class Chain:
         return any(one.version == link.base_version and one.origin == "person" for one in self.links)
 
     def superseded_by(self, base: Link | None) -> list[int]:
-        """Return the versions that a fold into `base` replaces: the later ones that are no longer valid."""
+        """Return the versions that a fold into `base` replaces: those after `base` that are no longer valid."""
         return [
             link.version
             for link, valid in zip(self.links, self._valid, strict=True)

@@ -22,8 +22,8 @@ _FIRST_STALE = f"""
     SELECT min(v.last_unit) FROM narrative_versions v
     WHERE {_OF} AND v.source_hash <> v.current_hash AND v.origin <> 'person'"""  # noqa: S608
 
-# From the current version back to a version that is not deleted and ends before $5 and before every stale step. No step
-# up to its end is stale, so it is valid, and the query need not go back any further.
+# The query goes from the current version back to a version that is not deleted and ends before $5 and before every
+# stale step. No step up to the end of that version is stale. So the version is valid, and earlier ones are not needed.
 _CHAIN = f"""
     WITH RECURSIVE back (until) AS (
         SELECT least($5::int, ({_FIRST_STALE}))
@@ -104,7 +104,7 @@ async def has_written(db_session: DbSession, key: Key) -> bool:
 
 
 async def insert_version(db_session: DbSession, version: NarrativeVersion) -> None:
-    """Insert a version. If it is current, no other version may be."""
+    """Insert a version. If it is current, no other version may be current."""
     db_session.add(version)
     await db_session.flush()
 
@@ -194,7 +194,7 @@ async def find_newest(db_session: DbSession, key: Key, among: Sequence[int] | No
 async def delete_with_descendants(db_session: DbSession, key: Key, versions: Sequence[int]) -> None:
     """Delete versions and those that were folded onto them, directly or indirectly.
 
-    A person's version is kept, and if it is not among `versions`, also those that were folded onto it.
+    A person's version is never deleted. Unless it is among `versions`, the versions folded onto it are kept, too.
     """
     await db_session.raw.execute(_DELETE_WITH_DESCENDANTS, *key, list(versions))
 
@@ -237,14 +237,14 @@ async def truncate(db_session: DbSession, key: Key, from_unit: int, begins_seq: 
     """Remove coverage of `from_unit` and everything after it.
 
     Versions that end at or after `from_unit` are deleted if the service wrote them, or if they are soft-deleted. The
-    other versions of people are shortened to end before it.
+    other versions of people are shortened to end before `from_unit`.
     """
     await db_session.raw.execute(_DELETE_REACHING, *key, from_unit)
     await db_session.raw.execute(_CLIP_WRITTEN, *key, from_unit, begins_seq)
 
 
 async def rename(db_session: DbSession, key: Key, subject: str) -> bool:
-    """Move all versions to `subject`, unless it has versions already; return whether any were moved."""
+    """Move all versions to `subject`, unless `subject` has versions already; return whether any were moved."""
     return bool(await db_session.raw.fetch(_RENAME, *key, subject))
 
 

@@ -1,4 +1,4 @@
-"""Operations on narratives: texts that grow, such as the summary. Each runs within the caller's unit of work.
+"""Operations on narratives: texts that grow, such as the summary. They run within the caller's unit of work.
 
 A version of a narrative folds a step, a range of material, into an earlier version, its base (`chain.py`). A step is
 stored with the hash of the material that it was made from, and with the hash of that material as it is now.
@@ -48,7 +48,7 @@ class Narrative:
 
 @dataclass(frozen=True, slots=True)
 class FoldDraft:
-    """The result of a fold, or a person's text; `text` is all of it except `kept_text`, which folds do not change."""
+    """The result of a fold, or a person's text; folds do not change `kept_text`, and `text` does not contain it."""
 
     text: str
     origin: Literal["model", "extractive", "person"]
@@ -84,7 +84,7 @@ async def read_chain(db_session: DbSession, line: Line, narrative: Narrative, *,
     """Return the current version and the versions it was built on, back to a valid one that ends before `from_unit`.
 
     The oldest version of the chain also ends before every stale step; if there is no such version, the chain goes back
-    to the first one. By default, `from_unit` has no effect: if no step is stale, the chain is the current version only.
+    to the first one. With the default `from_unit`, the chain is only the current version if no step is stale.
     """
     return Chain(await queries.list_chain(db_session, _key(line, narrative), from_unit))
 
@@ -192,9 +192,9 @@ async def write_version(
 ) -> int:
     """Store a person's text as a new version in place of the latest valid one, make it current and return its number.
 
-    It covers the same material as the version that it replaces. If there is no valid version, it covers nothing, and
-    later folds add everything to it. With `keep`, the text becomes the `kept_text` of this version and of those folded
-    onto it, and every copy of the line includes it. `edited` is whether the text once replaced a text of the service.
+    The new version covers the same material as the one that it replaces. If no valid version exists, it covers nothing,
+    and later folds add everything to it. With `keep`, the text becomes the `kept_text` of it and of versions folded
+    onto it, and every copy of the line has it. `edited` is whether the text once replaced a text of the service.
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative)
@@ -227,8 +227,8 @@ async def delete_version(
 ) -> None:
     """Soft-delete a version. Raises VersionNotFound.
 
-    If it was current, the highest remaining version becomes current. Versions folded onto it stay as valid, or as
-    stale, as they were.
+    If it was current, the highest remaining version becomes current. The deletion does not make versions that were
+    folded onto it stale or invalid.
     """
     key = _key(line, narrative)
     found = await read_version(db_session, line, narrative, version)
@@ -241,11 +241,11 @@ async def delete_version(
 async def discard_replaced(
     db_session: DbSession, line: Line, narrative: Narrative, link: Link, *, now: datetime
 ) -> None:
-    """Remove a version that was replaced, the versions of the same step that it had replaced, and folds onto them.
+    """Remove a replaced version, earlier versions of the same step, and the service's versions folded onto these.
 
-    Otherwise truncating the line could make one of them current again. The caller makes sure that none of them is
-    current. A person's versions are soft-deleted. The service's are deleted, also those that were folded onto one of
-    the removed versions.
+    A truncation of the line could otherwise make one of them current again. The caller makes sure that none of them is
+    current. Of the versions of the step, those that a person wrote are soft-deleted. All other removed versions are
+    deleted.
     """
     key = _key(line, narrative)
     found = await queries.list_in_place_of(db_session, key, link)
@@ -270,8 +270,8 @@ async def truncate(
     """Remove coverage of `from_unit` and everything after it.
 
     Versions that end at `from_unit` or later are deleted if the service wrote them, or if they are soft-deleted. The
-    other versions of people are shortened to end before `from_unit`, and their `begins_seq` is lowered to at most the
-    given one. Then the last remaining version of the chain becomes current. If none of the chain remains, the remaining
+    other versions of people are shortened to end before `from_unit`, and a `begins_seq` above the given one is lowered
+    to it. Then the last remaining version of the chain becomes current. If none of the chain remains, the remaining
     version with the highest number becomes current. If no version was current before, none is afterwards.
 
     If `line` is a new copy, `former_line` is its original; the chain is read there, because the copy can lack the
@@ -321,7 +321,7 @@ async def carry_over_edits(
 async def list_steps(
     db_session: DbSession, line: Line, layer: str, first_unit: int, last_unit: int, *, subject: str | None = None
 ) -> list[Step]:
-    """Return the steps of all versions, also of earlier ones, that overlap the range of units (inclusive)."""
+    """Return the steps that overlap the range of units (inclusive), of all versions and not only current ones."""
     rows = await queries.list_steps(db_session, *line, layer, first_unit, last_unit, subject)
     return [
         Step(
@@ -345,7 +345,7 @@ async def update_hashes(db_session: DbSession, line: Line, layer: str, rows: Seq
 
 
 def join_texts(kept_text: str, text: str) -> str:
-    """Return the text of a version as a context contains it: the kept text, then what was folded."""
+    """Return the text of a version as a context contains it: the kept text, then the folded text."""
     return "\n\n".join(part for part in (kept_text, text) if part)
 
 

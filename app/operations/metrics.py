@@ -58,7 +58,7 @@ def write_metrics(
         lateness_s: For how many seconds the oldest ripe work (`kit/work_queue.py`) has waited for a worker, without the
             work of tenants that have reached their token limits.
         version: The version of the service.
-        gate: This process's counts of requests that waited for a chat or a connection, and of those that were refused.
+        gate: This process's counts of requests that waited for a chat or a connection, and of refused requests.
         waiting: How many requests of this process wait for a chat or a connection now.
         rate_limited: How many requests this process refused because of a rate limit.
 

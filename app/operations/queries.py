@@ -88,7 +88,7 @@ async def retry_failed(
 ) -> Sequence[str]:
     """Reschedule failed items of an owner for now, with attempts counted from zero; return their layers.
 
-    Skips items that another transaction has locked, because it is rescheduling or erasing them.
+    Skips items that another transaction has locked in order to reschedule or erase them.
     """
     chosen = select(WorkItem.owner_key, WorkItem.line_id, WorkItem.layer, WorkItem.key).where(
         _is_visible(caller),
@@ -142,7 +142,7 @@ def _of_chat(tenant: str, chat_id: str) -> ColumnElement[bool]:
 
 
 def _of_user(tenant: str, user_id: str) -> ColumnElement[bool]:
-    """Return a condition: the item belongs to the user or to one of the user's chats."""
+    """Return the condition that an item belongs to the user or to one of the user's chats."""
     key = user_key(tenant, user_id)
     chat = aliased(ChatLine)
     chats = select(chat.chat_key).where(chat.user_key == key, chat.line_status == CURRENT)
@@ -159,7 +159,7 @@ def _has_status(status: Status) -> ColumnElement[bool]:
 
 
 def _due_from(now: datetime) -> dict[str, Any]:
-    """Return the values with which an item is due now, and its attempts and refused answers count from zero."""
+    """Return the column values that make an item due now and reset its attempts and refused answers."""
     return {
         "failed_at": None,
         "attempts": 0,

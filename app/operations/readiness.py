@@ -26,7 +26,7 @@ DatabaseState = Literal["ok", "down", "busy", "not migrated", "read-only", "disk
 RedisState = Literal["ok", "down", "not configured"]
 
 CHECK_S: Final = 1.5
-"""The maximum duration of the checks, in seconds: probes usually give up after two."""
+"""The maximum duration of a check in seconds. Probes usually give up after two seconds."""
 
 REFUSAL_S: Final = 30.0
 """For how many seconds after a refused write the database counts as not writable."""
@@ -52,9 +52,10 @@ class DatabaseReport:
 
 
 async def check_database(database: Database, *, now: datetime, limits: TokenLimits) -> DatabaseReport:
-    """Return the report. Its state is `busy` if too many requests wait for a connection already.
+    """Return the state of the database and of the workers.
 
-    It is `down` if the database does not answer, or no connection becomes free, within `CHECK_S`.
+    The state is `busy` if too many requests already wait for a connection. It is `down` if the database does not
+    answer, or no connection becomes free, within `CHECK_S`.
     """
     report = await _within(_ask(database, now, limits), CHECK_S)
     if report is None:
@@ -74,7 +75,7 @@ class DatabaseChecks:
     async def report(self, database: Database, *, now: datetime, limits: TokenLimits) -> DatabaseReport:
         """Return the result of `check_database`, or of the check that is already running."""
         if self._running is None or self._running.done():
-            # Without the context variables of this request: with them, the check would end when the client disconnects.
+            # With the context variables of this request, the check would end when the client disconnects.
             check = check_database(database, now=now, limits=limits)
             self._running = asyncio.create_task(check, context=Context())
         return await asyncio.shield(self._running)
@@ -107,7 +108,7 @@ async def _is_read_only(connection: Connection) -> bool:
 
 
 async def _within(check: Coroutine[Any, Any, _Result], seconds: float) -> _Result | None:
-    """Return the result of a check, or None if it takes longer. It is then cancelled, but not awaited."""
+    """Return the result of a check. If it takes longer than `seconds`, cancel it without awaiting it; return None."""
     running = asyncio.create_task(check)
     try:
         done, _ = await asyncio.wait([running], timeout=seconds)

@@ -1,8 +1,9 @@
 """Checks whether a database is migrated, by reading the migration files.
 
-Alembic is not used because it takes too much memory for an API that never migrates. A revision that no migration in
-this version follows is either the newest one, or a revision of a later version. Both are accepted, so an older version
-does not report a newer schema as not migrated. Whether it can use that schema is not checked.
+Alembic takes too much memory for an API that never migrates, so it is not used. A database is outdated if a migration
+of this version follows its revision. Otherwise it is at the newest revision, or at the revision of a later version, and
+is accepted. So an older version does not report a newer schema as not migrated. Whether the older version can use the
+newer schema is not checked.
 """
 
 import ast

@@ -54,8 +54,9 @@ async def retry_failed(
 
     Args:
         database: The database. The items of each owner are retried in transactions of their own. If the owner is a
-            line, each of these locks the line first.
-        caller: The caller. Its tenant, and the user or the chat that its token is limited to, limit the items.
+            line, each of these transactions locks the line first.
+        caller: The caller. Only items of its tenant are retried; with a token that is limited to a user or a chat, only
+            items of this user or chat.
         layer: Only items of this layer; None for all.
         chat_id: Only items of this chat; None for all.
         now: The service's time.

@@ -16,11 +16,12 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 async def embed_texts(embedder: TextEmbedder, texts: Mapping[Key, str]) -> list[tuple[Key, int, str]]:
-    """Return (key, number of the part, its vector as text) of all parts of texts; blank texts have none.
+    """Return (key, number of the part, its vector as text) of all parts of texts; blank texts have no parts.
 
     If the model refuses several texts, they are sent again in two halves. A text that is refused alone is sent once
-    more, because another server may answer the second time; only if that is refused, too, it gets no vector. Raises
-    ModelError if the model is unavailable, or if it also refuses a harmless text: then the fault is not in the texts.
+    more, because another server may answer the second time. If it is refused again, it gets no vector. Raises
+    ModelError if the model is unavailable. Also raises it if the model refuses even a harmless text, because then the
+    fault is not in the texts.
     """
     made: list[tuple[Key, int, str]] = []
     waiting = [[(key, divide(text)) for key, text in texts.items() if text.strip()]]

@@ -18,9 +18,9 @@ from app.passages.progress import NAME, VECTORS, Progress
 INDEX = "index"
 TEXTS = "texts"
 GONE = "gone"
-"""The keys of the work items: the index of words; the vectors of the layers' texts; and, for a user or a tenant, the
-comparison of vectors and texts in all their chats after one of the chats was erased. The key for the vectors of
-messages is VECTORS.
+"""The keys of the work items. INDEX is for the index of words, TEXTS for the vectors of the layers' texts. GONE belongs
+to a user or a tenant: after one of their chats was erased, the vectors and texts of the other chats are compared. The
+key for the vectors of messages is VECTORS.
 """
 
 _CHANGED = 16
@@ -28,10 +28,10 @@ _CHANGED = 16
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
-    """Schedule the index each time that EVERY_MESSAGES more messages are not in it, and vectors with each append.
+    """Schedule the vectors, and also the index each time that it lacks EVERY_MESSAGES more messages.
 
-    This includes the vectors of the layers' texts: a text that another chat has added to the memory of the user has no
-    vector in this chat yet.
+    The vectors of the layers' texts are scheduled, too, because another chat may have added a text to the memory of the
+    user. Such a text has no vector in this chat yet.
     """
     due = [VECTORS, TEXTS] if db_session.with_vectors else []
     if Progress.of(event.head).is_due(event.head.head_seq, event.former_head_seq):
@@ -56,7 +56,7 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
 
 
 async def on_truncate(_db_session: DbSession, event: LineTruncated) -> None:
-    """Limit the recorded progress of a shortened copy of a line to its end.
+    """Limit the recorded progress of a shortened copy of a line to the end of the copy.
 
     If a line itself is cut off, this changes nothing: the messages stay on the line, marked as deleted.
     """
@@ -67,7 +67,7 @@ async def on_truncate(_db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_fork(db_session: DbSession, event: ChatForked, *, now: datetime) -> None:
-    """Copy the vectors of the fork's messages and of the layers' texts, and schedule the index and what is missing.
+    """Copy the vectors of the fork's messages and of the layers' texts; schedule the index and missing vectors.
 
     The rows of the index cannot be copied, because their keys are hashed with the chat's key.
     """
@@ -106,10 +106,10 @@ async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, *,
 
 
 async def erase_owner(db_session: DbSession, event: OwnerErased, *, now: datetime) -> None:
-    """Schedule the deletion of vectors that other chats have for texts which only the erased chat had contributed.
+    """Schedule the deletion of other chats' vectors for texts that only the erased chat had contributed.
 
-    These are texts that all chats of the user or the tenant share. The deletion needs no embedding model, so it is
-    scheduled even if none is configured.
+    All chats of the user or the tenant share these texts. The deletion needs no embedding model, so it is scheduled
+    even if none is configured.
     """
     owners = [Owner.of_tenant(event.tenant)]
     if event.user_id is not None:

@@ -22,9 +22,9 @@ Row = tuple[str, bytes, Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """What is put into the index: the messages after `progress`, and earlier ones that have changed.
+    """The messages to put into the index: those after `progress`, and earlier ones that have changed.
 
-    If `remakes`, these are messages that are in the index with another analysis.
+    If `remakes`, they are messages that are in the index already, but with another analysis (`name_analysis`).
     """
 
     progress: Progress
@@ -66,8 +66,8 @@ def _list_rows(chat_key: UUID, source: _Next) -> list[Row]:
 async def _is_unchanged(db_session: DbSession, made: Made[_Next, list[Row]]) -> bool | None:
     """Return whether the progress and the texts are as they were read; None if another line became the current one.
 
-    Only the current line writes: its lock keeps other lines of the chat from becoming current meanwhile, so no line
-    deletes rows as leftovers while another line adds the same rows.
+    Only the current line may write. The lock on it keeps other lines of the chat from becoming current meanwhile. So no
+    line deletes rows as leftovers while another line adds the same rows.
     """
     if not made.head.is_current:
         return None
@@ -78,7 +78,7 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Next, list[Row]]) -> 
 
 
 async def _save(db_session: DbSession, made: Made[_Next, list[Row]]) -> None:
-    """Add the rows, delete those of texts that are gone, and continue if there are more messages."""
+    """Add the new rows, delete the rows of texts that are gone, and schedule the next run if messages are left."""
     head, source, analysis = made.head, made.source, name_analysis(made.source.language)
     await queries.add(db_session.raw, head.chat_key, made.draft)
     await queries.forget_other_analyses(db_session.raw, head.line, analysis)

@@ -1,10 +1,11 @@
 """The keys by which a text is found: its words, and their beginnings and edges. Pure.
 
-A key is a word, its beginning (`^lant`), or its edges: the first letter and the last three (`l~ern`), in words of more
-than seven letters the last four. Other forms of a word have the same beginning. A word of seven or more letters with
-one wrong letter, other than the first, has the beginning or the edges of the right word. In the index, a key is a
-number: a hash of `chat_key` and the key, so that one index serves all chats and a search reads only the chat's own
-rows. Two keys with the same hash do no harm: a search compares the texts that it has found.
+A key is a word, its beginning (`^lant`), or its edges: the first letter with the last three letters (`l~ern`), or with
+the last four in words of more than seven letters. Other forms of a word have the same beginning. If one letter of a
+word of seven or more letters is wrong, but not the first one, the word still has the beginning or the edges of the
+right word. In the index, a key is a number: a hash of `chat_key` and the key, so that one index serves all chats and a
+search reads only the chat's own rows. Two keys with the same hash do no harm: a search compares the texts that it has
+found.
 
 A frequent word is a key only where it is written as a name (`names.py`).
 
@@ -23,7 +24,7 @@ MAX_KEYS = 4_000
 """The most keys of a text; further words of a very long text are not found by the index."""
 
 ANALYSIS = 2
-"""The version of `list_keys`. The first one recorded nothing, and had no names among the keys (`names.py`)."""
+"""The version of `list_keys`. An index of version 1 does not record it, and its keys include no names (`names.py`)."""
 
 _BEGINNING = 4
 _SHORT_BEGINNING = 3  # for other forms of words of three letters
@@ -47,9 +48,10 @@ def list_keys(text: str, language: str | None = None) -> list[str]:
 
 
 def name_analysis(language: str | None) -> str:
-    """Return the name of the way in which `list_keys` finds the keys of texts of a language (BCP 47).
+    """Return the name of the analysis by which `list_keys` finds keys in a language (BCP 47).
 
-    The index of a chat records it, and is made again if it differs. `ANALYSIS` rises when a release finds other keys.
+    The index of a chat records this name. If the recorded name differs, the index is made again. `ANALYSIS` rises when
+    a release finds other keys.
     """
     return f"{ANALYSIS}{'-frequent' if has_frequent(language) else ''}"
 

@@ -14,7 +14,7 @@ A key that more messages have says little about what is searched.
 """
 
 MOST_IN_INDEX = 500
-"""How many messages of a chat that the index has found are considered: those with the most and the rarest keys."""
+"""How many of the messages that the index finds in a chat are considered: those with the most and the rarest keys."""
 
 MOST_NEAREST = 300
 """How many vectors are considered, the nearest ones."""
@@ -22,21 +22,21 @@ MOST_NEAREST = 300
 MOST_DEEP = 20_000
 """What replaces each of the three limits above in a deep search.
 
-The index and the vectors belong to the texts of a chat, and not to a line. So it can be that most of what they find is
-deleted, on another line, or not what a search is limited to. If a limit made a search leave out messages, and it found
-fewer than ENOUGH, it is repeated as a deep one.
+The index and the vectors belong to the texts of a chat, and not to a line. So most of the messages that they find can
+be deleted, on another line, or outside what a search is limited to. If a limit made a search leave out messages, and
+the search found fewer than ENOUGH, it is repeated as a deep one.
 """
 
 ENOUGH = 100
 
 COMPARED = "0::float8"
-"""The likelihood of an indexed message that is compared with the patterns, too, because it has a name of the query.
+"""A placeholder for the likelihood of an indexed message that has a name of the query (`_NAMED`).
 
-Patterns are substrings of the words of a query (`words.list_patterns`). A search computes the likelihood of the texts
-that the index does not know from the patterns that they contain.
+A search computes the likelihood of such a message, and of a text outside the index, from the patterns that it contains.
+Patterns are substrings of the words of a query (`words.list_patterns`).
 """
 
-# The cursor of `progress.py`. A fork's cursor is ignored while it has the key of the chat that it was copied from.
+# The cursor of `progress.py`. The cursor of a fork is ignored while it contains the key of the original chat.
 # `has_names` is true if all messages up to `seq` have their names among the keys.
 _PROGRESS = f"""
     SELECT coalesce((i.cursor ->> 'seq')::int, 0) AS seq,
@@ -82,11 +82,11 @@ _IN_INDEX = f"""
             ORDER BY likelihood DESC, max(found.number) DESC LIMIT {{most}}) AS p) AS p
     WHERE p.is_cut IS NOT NULL AND {{which}}"""  # noqa: S608
 
-# Frequent words that are written as names were no keys in former releases, and are none in the index of a chat in
-# another language than English. So the newest indexed messages are compared with them, if the query has any and the
-# index may lack them. Otherwise, _MAY_LACK_NAMES is false, and PostgreSQL skips this part. For a message with such a
-# name, `in_index` may only know the rarity of its other words. So `_FOUND_BY_INDEX` leaves it out, and the search
-# computes its likelihood from the patterns (`COMPARED`).
+# Frequent words that are written as names were no keys in former releases, and are no keys in the index of a chat in
+# another language than English. So if the query has such names and the index may lack them, the newest indexed messages
+# are compared with these names. Otherwise, _MAY_LACK_NAMES is false, and PostgreSQL skips this part. For a message with
+# such a name, `in_index` may only know the rarity of its other words. So `_FOUND_BY_INDEX` leaves the message out, and
+# the search computes its likelihood from the patterns (`COMPARED`).
 _MAY_LACK_NAMES = "(SELECT {names}) IS NOT NULL AND NOT i.has_names"
 
 _HAS_NAME = f"{_MAY_LACK_NAMES} AND seq > c.head_seq - {{most_named}} AND content ~ (SELECT {{names}})"
@@ -116,12 +116,12 @@ _FOUND_BY_INDEX = f"""
 def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_IN_INDEX) -> str:
     """Return the query `in_index`, which finds the texts with at least one of the `keys`, for `write_messages`.
 
-    It has one row for each chat with such texts, so that a search in many chats does not look through the texts of all
-    of them for each chat. Its columns are `chat_key`, the arrays `message_ids`, `digests` and `likelihoods` of the
+    It has one row for each chat with such texts. Otherwise, a search in many chats would look through the texts of all
+    chats once for each chat. Its columns are `chat_key`, the arrays `message_ids`, `digests` and `likelihoods` of the
     texts, and `is_cut`. The likelihood is the sum of the rarities of the keys that a text has. The rarity of a key is
     ln(1 + messages of the line / texts with the key), times `keys.SHARE`. `is_cut` is true if `most_in_index`
-    or more texts of the chat are considered, or if a key of one of them has more texts than are considered. A deep
-    search does not use it.
+    or more texts of the chat are considered, or if one of their keys has more texts than are considered. A deep
+    search does not use `is_cut`.
 
     Args:
         which: A condition on rows `c` of `chats`: the lines that are searched, at most one of each chat.
@@ -147,8 +147,8 @@ def write_messages(where: str, most: int, keys: str, most_named: int) -> str:
         most: How many seqs at the end of the line are considered. The messages there that are not in the index yet are
             read. Messages that have changed since they were put into the index are always read.
         keys: The parameter with the keys.
-        most_named: How many seqs at the end of the line are considered if a key is that of a name (`names.py`), and
-            the index may lack names: the messages there that are in the index are compared with the name.
+        most_named: How many seqs at the end of the line are considered for the names among the keys (`names.py`), if
+            the index may lack names. The indexed messages there are compared with these names.
 
     """
     parts = (_NOT_IN_INDEX, _CHANGED, _FOUND_BY_INDEX, _NAMED)
@@ -214,7 +214,7 @@ _NEAR = f"""
 
 
 def write_nearest(which: str, vector: str, model: str, deep: str) -> str:
-    """Return the query of the vectors that are nearest to one; its columns are NEAREST_COLUMNS.
+    """Return the query for the vectors that are nearest to a given one; its columns are NEAREST_COLUMNS.
 
     All vectors of the chats are compared. `similarity` is the cosine. `lowest` is the same in all rows: the lowest
     cosine in a sample that has up to SAMPLED vectors of each chat. A text of several parts can occur several times.
@@ -249,7 +249,7 @@ def digest_text(text: str) -> bytes:
 
 
 def write_text_similarity(text: str, chat_key: str, condition: str, vector: str, model: str) -> str:
-    """Return the query of the similarity of a layer's text; NULL if it has no vector.
+    """Return the query for the similarity of a layer's text, which is NULL if the text has no vector.
 
     Args:
         text: The text, as SQL.
@@ -265,7 +265,7 @@ def write_text_similarity(text: str, chat_key: str, condition: str, vector: str,
 
 
 def write_text_similarities(chats: str, vector: str, model: str) -> str:
-    """Return the query of the similarities of all texts of the layers of some chats, by `digest`.
+    """Return the query for the `digest` and the `similarity` of the layers' texts in some chats.
 
     Args:
         chats: A condition on the column `chat_key`.
@@ -277,7 +277,7 @@ def write_text_similarities(chats: str, vector: str, model: str) -> str:
 
 
 def write_unrelated(vector: str, model: str) -> str:
-    """Return the query of the cosine of unrelated texts (`embeddings.scale`), NULL if it is not measured yet.
+    """Return the query for the cosine of unrelated texts (`embeddings.scale`), which is NULL if it is not measured yet.
 
     The parameters are those of `write_nearest`.
     """

@@ -45,7 +45,7 @@ class Passage(Table):
     __table_args__ = (
         CheckConstraint(f"line_id = '{CHAT_WIDE}'", name="line"),
         # New rows wait in a list until it is full, because to add each of them to the index takes ten times as long.
-        # A search reads the whole list, so it is small.
+        # A search reads the whole list, so its limit is low.
         Index("ix_passages_keys", "keys", postgresql_using="gin", postgresql_with={"gin_pending_list_limit": 256}),
         {"info": {"has_lines": False, "kept_if": write_is_on_a_line("passages")}},
     )
@@ -82,8 +82,8 @@ class PassageVector(Table):
 class TextVector(Table):
     """The vector of one text of a layer, such as a memory or a memo, or of one part of a long text.
 
-    A row belongs to each text of the chat's current line with this `digest` (SHA-256), whichever layer it is from. The
-    texts of other lines have no vectors.
+    A row belongs to each text on the chat's current line that has this `digest` (SHA-256), whichever layer the text is
+    from. The texts of other lines have no vectors.
     """
 
     __tablename__ = "text_vectors"

@@ -1,8 +1,8 @@
 """Frequent words of English that a text uses as names: `Will`, `May`. Pure.
 
-Words are folded before they are compared, so `will` says nothing about the topic. A name is compared as it is written:
-the term, the word of a text and the key are `Will`. No folded word begins with a capital of ASCII, so a name is never
-equal to one.
+Other words are folded (`words.fold`) before they are compared, and the folded word `will` says nothing about the topic.
+A name is compared as it is written: the term, the word of a text and the key are `Will`. No folded word begins with an
+ASCII capital, so a name never equals a folded word.
 """
 
 import re
@@ -32,9 +32,9 @@ def find_names(text: str, known: Iterable[str] = ()) -> list[str]:
 
     These are words with a capital inside a sentence, the speaker at the beginning (`Will: …`), and `Will` and `May` at
     the beginning of a sentence if no question begins with them. In a text of three or more words that all begin with a
-    capital, only `known` names count. Of these, such as the names of a chat's characters, each that is a frequent word
-    counts wherever it has a capital; the words of longer ones, such as `The Doctor`, do not count for themselves. Words
-    that only `known` makes names follow the others.
+    capital, only `known` names count, such as the names of a chat's characters. A known name that is a frequent word
+    counts wherever it has a capital. The single words of a longer name, such as `The Doctor`, do not count. Words that
+    are names only because they are `known` come last.
     """
     own = {name.lower() for name in known if name.lower() in FREQUENT}
     found = [] if _is_title(text) else [name for name in _NAME.findall(text) if name.lower() in FREQUENT]

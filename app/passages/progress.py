@@ -75,7 +75,7 @@ class Progress:
         return stored
 
     def remade_from(self, analysis: str) -> int | None:
-        """Return the seq after which the index has to be made again with an analysis; None if all of it has it."""
+        """Return the seq after which the index has to be remade with an analysis; None if the whole index has it."""
         if not self.seq:
             return None
         return self.remade if self.analysis == analysis else 0

@@ -19,8 +19,11 @@ Line = tuple[UUID, UUID]
 
 MAX_MESSAGES = 250
 MAX_BYTES = 4_000_000
-"""The limits of one run: the most messages after those in the index, and the bytes of texts after which no further
-message is added. The line is locked while the rows of a run are saved. Changed messages are not limited."""
+"""The limits of one run, which locks the line while it saves its rows.
+
+A run takes at most MAX_MESSAGES messages after those in the index, and no further message once their texts have
+MAX_BYTES bytes. Changed messages are not limited.
+"""
 
 # Deleted messages are included, because they can return. Messages of roles that no search finds get an empty text: they
 # get no row, but count as indexed.
@@ -119,7 +122,7 @@ async def add(connection: Connection, chat_key: UUID, rows: Sequence[tuple[str, 
 
 
 async def forget_other_analyses(connection: Connection, line: Line, analysis: str) -> None:
-    """Remove from the cursors of the chat's other lines the record of another analysis.
+    """In the cursors of the chat's other lines, remove the record of any other analysis.
 
     The rows belong to the chat, not to a line. So the keys that this line has written may have replaced keys of the
     analysis that another line's cursor records.

@@ -2,7 +2,8 @@
 
 `EMBED_TEXTS` compares the texts of the current line with the stored vectors. It deletes the vectors of texts that are
 gone, and makes those that are missing. Before it saves, it compares again under the line's lock, because a text that
-the user's chats share can be forgotten without any change of this chat. `COMPARE_ALL` schedules it in several chats.
+the user's chats share can be forgotten without any change of this chat. `COMPARE_ALL` schedules `EMBED_TEXTS` in
+several chats.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""Reads which of some words the messages of a line have."""
+"""Counts how many messages of a line have each of some words."""
 
 import asyncio
 from collections import Counter
@@ -13,7 +13,10 @@ from app.passages.lookup import write_outside_index
 from app.passages.words import split_words
 
 MOST_TEXTS = 500
-"""How many messages of the index, and how many seqs at the end of the line that are not in it, are considered."""
+"""How many messages in the index are considered.
+
+Outside the index, messages that have changed are considered, and those on the same number of seqs at the line's end.
+"""
 
 MOST_CHARS = 2_000_000
 """How many characters of the messages that are not in the index are read, in all of them together.
@@ -21,8 +24,8 @@ MOST_CHARS = 2_000_000
 Each message gets an equal share: its first 20,000 characters if there are 100 messages or fewer.
 """
 
-# One scan of the index for all words: a scan for each of some hundred words would take ten times as long. Each term, of
-# which there are few, is counted apart: the limit for all words could leave out the only row that has it.
+# One scan of the index for all words: a scan for each of some hundred words would take ten times as long. The terms are
+# few, and each is counted separately: the limit for all words could leave out the only row with a term.
 IN_INDEX = f"""
     SELECT found.key, count(*) AS texts FROM (
         SELECT p.keys FROM passages p
@@ -45,7 +48,7 @@ _OUTSIDE = f"""
 async def count_texts(
     connection: Connection, line: tuple[UUID, UUID], terms: Sequence[str], words: Sequence[str]
 ) -> Counter[str]:
-    """Return how many messages have each of these folded words, of those that are considered.
+    """Return, for each of these folded words, how many of the considered messages have it.
 
     The limit for messages of the index applies to all `words` together, and to each of `terms`. A term also counts
     where it is part of the name that a message outside the index has. A word that a message had in a former text, or on
@@ -69,7 +72,7 @@ async def count_texts(
 
 
 def _count(texts: Sequence[tuple[str, str | None]], terms: frozenset[str], words: frozenset[str]) -> Counter[str]:
-    """Return how many texts have each of the words, or, in the name that is given with the text, each of the terms."""
+    """Return how many texts have each word; a term also counts if the name that is given with the text has it."""
     counts = Counter[str]()
     for text, name in texts:
         counts.update(words.intersection(split_words(text)) | terms.intersection(split_words(name or "")))

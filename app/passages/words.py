@@ -18,7 +18,7 @@ MAX_TERMS = 24
 """The most terms of a query. Of a longer query, the longest words count, because long words are rarer."""
 
 HALVED_CHARS = 6
-"""Words of so many letters or more are looked up by each half, because one typo leaves a half as it is."""
+"""Words of at least this many letters are looked up by each half, because one typo leaves one half as it is."""
 
 _SPACELESS = "々\u0e01-\u0e4e\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0dff"  # accents and vowel signs, which \w does not match
@@ -49,7 +49,7 @@ def fold(text: str) -> str:
 def split_words(text: str) -> list[str]:
     """Return the folded words of a text in their order.
 
-    Of scripts without spaces, these are the pairs of characters, and each Chinese character, as it can be a word.
+    In scripts without spaces, the pairs of neighbouring characters count as words, and so does each Chinese character.
     """
     if text.isascii():  # the same words, in a fifth of the time
         return _ASCII_WORD.findall(text.lower())
@@ -109,8 +109,8 @@ def find_query_terms(query: str, language: str | None = None, names: Iterable[st
 def find_short_terms(query: str) -> list[str]:
     """Return the words of one or two letters that are names or numbers (`Bo`, `AI`, `7`), each once.
 
-    A word of letters is a name if it has a capital or is the whole query, and is not frequent in English: `It` only
-    begins a sentence.
+    A word of letters is a name if it has a capital or is the whole query. A word that is frequent in English is no
+    name: it can have a capital because it begins a sentence (`It`).
     """
     words = [found[0] for found in WORD.finditer(query) if not found["spaceless"] and len(found[0]) <= 2]
     is_whole = len(words) == 1 and WORD.findall(query) == [""]

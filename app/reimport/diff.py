@@ -2,8 +2,8 @@
 
 A frontend that sends its whole chat again sends the resulting messages, not the changes. These are matched with the
 line's messages, so that an edited message remains the same message and the memory derived from it is updated, not lost.
-Messages without ids are matched by equal role, name and text first; `pairing` then pairs the messages between them, as
-edits.
+First, messages without ids are matched by equal role, name and text. Then `pairing` pairs the messages between these
+matches; each pair is an edit.
 
 In place, a message can be edited, deleted, restored from its tombstone, or appended after all others. A message cannot
 be inserted between two others or moved, because its `seq` never changes. A list that needs this needs a new line.
@@ -54,11 +54,11 @@ class Wanted(NamedTuple):
 class Alignment:
     """The result of matching the wanted messages with a line.
 
-    A wanted message that matches a seq keeps its place unless a later one matches a smaller seq; a new message keeps
-    its place unless any later one matches a message of the line. `diverges_at` is the index of the first message that
-    cannot keep its place. The messages before it keep their seqs: the new line is a copy that ends with the last of
-    them. All messages from the index on are appended to the copy. Those that match a message have greater seqs than all
-    kept messages, so the copy does not contain them and their ids are free.
+    A wanted message that matches a seq keeps its place unless a later wanted message matches a smaller seq. A new
+    message keeps its place unless a later wanted message matches a message of the line. `diverges_at` is the index of
+    the first message that cannot keep its place. The messages before it keep their seqs: the new line is a copy that
+    ends with the last of them. All messages from the index on are appended to the copy. The seqs that they match are
+    greater than those of all kept messages, so the copy does not contain these messages and their ids are free.
 
     `diverges_at` cannot be larger. If the message at the index is new, no copy of the line contains it. Otherwise a
     later wanted message matches a smaller seq: a copy that kept the message at the index would contain that later
@@ -149,7 +149,7 @@ def _find_removed(existing: Iterable[Existing], matches: Iterable[int | None]) -
 
 
 def _match_in_turn(existing: Iterable[Existing], wanted: Iterable[Wanted], given: set[str]) -> list[int]:
-    """Return the seqs of the first wanted messages, up to the first that does not match the line's next message.
+    """Match `wanted` in order with the line, until one does not match the line's next message; return the seqs.
 
     A tombstone is skipped, unless the wanted message has its id.
     """
@@ -244,8 +244,8 @@ def _match_by_position(
     """Return the seq of the message at the position of each wanted message, or None if `matches` are more likely.
 
     This is for two messages that were both edited, and one of them now has the former text of the other: this text then
-    seems to have moved. Both lists must have the same roles in the same order, and each message without an id whose
-    text differs is an edit. There may be at most as many edits as `matches` have new and moved messages.
+    seems to have moved. Both lists must have the same roles in the same order. Each message without an id whose text
+    differs counts as an edit. There may be at most as many edits as `matches` have new and moved messages.
     """
     there = [message for message in existing if not message.deleted or message.message_id in given]
     if [message.role for message in there] != [message.role for message in wanted]:

@@ -19,7 +19,7 @@ _COMPARISONS_EACH = 16
 
 _COMPARED_CHARS = 2_000
 _SAME_ROLE, _SAME_SPEAKER = 1 << 40, 1 << 20
-"""One more pair counts more than any number of equal speakers, one equal speaker more than any likeness of texts."""
+"""One more pair outweighs any number of equal speakers, and one equal speaker outweighs any likeness of texts."""
 
 
 class Said(NamedTuple):

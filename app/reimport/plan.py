@@ -54,7 +54,7 @@ class Match:
 
     @property
     def is_relinked(self) -> bool:
-        """Whether there is a row, and the message makes other tool calls or is the result of another one."""
+        """Whether there is a row, and the message makes other tool calls or is the result of another tool call."""
         return self.former is not None and self.differs and _links(self.former) != _links(self.wanted)
 
 
@@ -121,7 +121,7 @@ def make_plan(
 
 
 def choose_swipes(plan: Plan, swipes: Iterable[asyncpg.Record]) -> Plan:
-    """Return the plan with the swipes to select and to add; `swipes` are the unselected ones of the rows."""
+    """Return the plan with the swipes to select and to add; `swipes` are the rows' unselected swipes."""
     by_seq: defaultdict[int, dict[int, str]] = defaultdict(dict)
     for swipe in swipes:
         by_seq[swipe["seq"]][swipe["swipe_index"]] = swipe["content"]

@@ -95,7 +95,7 @@ _COPY_SOURCES = f"""
 
 
 async def list_existing(db_session: DbSession, head: Head) -> list[asyncpg.Record]:
-    """Return what a re-import compares of the line's messages, including deleted ones, in seq order."""
+    """Return the line's messages, including deleted ones, with the columns that a re-import compares, in seq order."""
     return await db_session.raw.fetch(_EXISTING, *head.line)
 
 

@@ -1,9 +1,10 @@
 """Parses a model's answers: the recap of a scene and the running recap, part by part. Pure.
 
 A recap has three parts under headings: outcomes (what happened), threads (what is still open) and state (`label: value`
-lines). A group in a state is a label without a value (`Mira:`) with deeper lines below it; parsing puts its name before
-their labels: `Mira, mood: calm`. Cheap models vary the headings (level, case, bold, a number before them, another
-language) and the bullets. Both are normalised, so that parsing a parsed recap again changes nothing.
+lines). A group in a state is a label without a value (`Mira:`) with deeper lines below it; parsing puts this label
+before the labels of the deeper lines: `Mira, mood: calm`. Cheap models vary the headings (level, case, bold, a number
+before them, another language) and the bullets. Both are normalised, so that parsing a parsed recap again changes
+nothing.
 """
 
 import json
@@ -243,7 +244,7 @@ def _divide(lines: Sequence[str]) -> tuple[list[str], _Parts | None]:
 
 
 def _find_part(line: str) -> tuple[int, str] | None:
-    """Return which part `line` is the heading of and the text after its colon, or None if it is no heading."""
+    """Return the part whose heading `line` is, and the text after the colon; None if `line` is no heading."""
     line = line.lstrip()
     text = _unmarked(line)
     name, *rest = re.split(r"\s*[:：]\s*", text, maxsplit=1)

@@ -36,8 +36,8 @@ _Moving = tuple[int, Scene]
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     """Update the hashes of the scenes that contain changed messages, schedule the stale ones, and move breaks.
 
-    Auto-hide is scheduled if other messages may now have to stay visible, or if a person no longer keeps a message
-    visible, so that it may be hidden.
+    Auto-hide is scheduled in two cases: other messages than before may have to stay visible, or a person no longer
+    keeps a message visible, so auto-hide may hide it.
     """
     head = event.head
     if NAME not in head.cursors:
@@ -109,10 +109,10 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
-    """Re-create the breaks of the line that this one was made from: those that a person set or wrote a text for.
+    """Re-create the former line's breaks that a person set, and those of scenes for which a person wrote a text.
 
-    Each break is on the same message as on the other line. A break that was removed there counts as removed here, too,
-    so it is not detected again.
+    This line was made from the former line. Each break is on the same message on both lines. A break that was removed
+    on the former line counts as removed on this one, too, so it is not detected again.
     """
     head = event.head
     if NAME not in head.cursors:
@@ -160,9 +160,10 @@ async def _move_breaks(
 
 
 async def _move_lifted(db_session: DbSession, head: Head, gone: AbstractSet[int]) -> None:
-    """Move removed breaks with a person's text from messages that are `gone` to the last message left before them.
+    """Move removed breaks from messages that are `gone` to the last message that is left before them.
 
-    The break can then be set again on that message. It does not move past the break before it.
+    This applies only to breaks of scenes with a text by a person. Each break can then be set again on the message to
+    which it has moved. It does not move past the break before it.
     """
     for lifted in await change_queries.list_lifted_written(db_session, head, sorted(gone)):
         former_break = await change_queries.find_break_before(db_session, head, lifted.last_seq)
@@ -221,7 +222,7 @@ async def _forget_clipped(db_session: DbSession, move: MessagesMoved, moving: Se
 
 
 async def _close_moved(db_session: DbSession, move: MessagesMoved, moving: Sequence[_Moving]) -> None:
-    """Close the scenes of another line on this one, after its closed scenes, with what people wrote about them."""
+    """Close scenes of another line on this line, after its own closed scenes, and copy what people wrote for them."""
     if not moving:
         return
     head = move.head

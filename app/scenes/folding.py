@@ -126,7 +126,7 @@ async def pass_over_failed(db_session: DbSession, head: Head, recap_state: Recap
 
 
 async def _is_covered_by_newer(db_session: DbSession, head: Head, fold: Fold) -> bool:
-    """Return whether valid steps of versions after the current one cover the scenes of a fold and of those after it."""
+    """Return whether valid steps of newer versions cover the scenes of this fold and of the folds that would follow."""
     chain = await narratives.read_chain(db_session, head.line, RECAP)
     current = chain.links[-1].version if chain.links else 0
     ends = [scene.last_seq for scene in fold.scenes]

@@ -124,7 +124,8 @@ async def follow(
     awaited = await reschedule(db_session, head, NAME, rehashed, enabled=enabled, now=now, settle_s=settle_s)
     await rehash_steps(db_session, head, from_seq, until_seq)
     # The running recap is folded in story order, so it waits for the recaps that were scheduled here (`awaited`). Until
-    # they are made, scenes that newer versions cover, but not the current one, are not folded again (`only_news`).
+    # they are made, scenes that the current version lacks are not folded again if newer versions cover them all
+    # (`only_news`).
     await reconcile_fold_work(db_session, head, now=now, only_news=awaited)
     if hides(head):
         await schedule_hide(db_session, head, now=now)

@@ -90,7 +90,8 @@ class SceneChange:
         gone: Those of them that are deleted now.
         touches_open: Whether one of them is in the open scene, so that it has to be counted again.
         shrinks_open: Whether a deleted one is in the open scene, so that it may have no messages left.
-        alters_sight: Whether it changes which messages can be sent, so auto-hide may have to keep others visible.
+        alters_sight: Whether other messages than before can be sent, so that auto-hide may have to keep other messages
+            visible.
 
     """
 

@@ -147,8 +147,8 @@ async def list_gaps(db_session: DbSession, head: Head, covered_seq: int, limit_s
     """Return the ranges of messages that are neither sent nor covered by the running recap.
 
     The recap covers the scenes up to `covered_seq`, except those without a valid recap; scenes after `limit_seq` are
-    left out. Messages before the anchor are not sent. Nor is a later one that auto-hide has hidden: the whole range of
-    its scene is returned.
+    left out. Messages before the anchor are not sent, and messages that auto-hide has hidden are not sent either. If
+    auto-hide has hidden a message at or after the anchor, the whole range of its scene is returned.
     """
     line = head.line
     rows = await db_session.raw.fetch(_GAPS, *line, head.anchor_seq, covered_seq, limit_seq)

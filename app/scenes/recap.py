@@ -80,9 +80,9 @@ async def write_recap(db_session: DbSession, ref: ChatRef, text: str, *, now: da
 async def choose_version(db_session: DbSession, ref: ChatRef, version: int, *, now: datetime) -> None:
     """Make a version the current one, and cancel a scheduled rebuild.
 
-    The scenes that it does not cover are folded into it again. The first of these folds is scheduled at once,
-    unless valid steps of newer versions cover all of these scenes. Then it waits, at the longest until the next scene
-    is closed and has its recap. Raises ChatNotFound, VersionNotFound.
+    The scenes that this version does not cover are folded into it again. The first fold is scheduled at once, unless
+    valid steps of newer versions cover all of these scenes. If they do, the first fold waits, at the longest until the
+    next scene is closed and has its recap. Raises ChatNotFound, VersionNotFound.
     """
     head = await lock_head(db_session, ref)
     await unschedule(db_session, head, NAME, [FOLD])

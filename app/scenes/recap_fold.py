@@ -63,7 +63,7 @@ def choose_fold(scenes: Iterable[ClosedScene], limit_seq: int) -> list[ClosedSce
     """Return which of `scenes` to fold next; `scenes` are in order, after the version that the fold builds on.
 
     A fold stops before a pending scene, because scenes are folded in story order. A scene that has failed for
-    good belongs to the fold without a text: if its recap is made later, the fold becomes stale and is made again.
+    good belongs to the fold, but adds no text: if its recap is made later, the fold becomes stale and is made again.
     """
     chosen: list[ClosedScene] = []
     for scene in scenes:

@@ -38,7 +38,7 @@ class _Source:
         user_name: The user's name, if the chat has it.
         language: The chat's language as a BCP 47 tag, if it is known.
         state_scene: The title of the newest of these scenes that has a state, or its number if it has no title. If none
-            of them has a state, the scene that the state of `former` names. None if `former` names no scene.
+            of these scenes has a state: the scene that the state of `former` names, or None if it names no scene.
 
     """
 

@@ -32,7 +32,7 @@ from app.summarising.source import Source, read_source
 class _Draft:
     """A draft of a scene's recap; `text` is None if there is nothing to summarise.
 
-    `refusals` are the refused answers of the model because of which the recap quotes the messages.
+    If the recap quotes the messages because the model's answers were refused, `refusals` are these answers.
     """
 
     text: SceneText | None
@@ -82,7 +82,7 @@ async def _ask(ctx: JobContext, model: LanguageModel, claimed: Claimed, source: 
             await save_progress(db_session, claimed, made.to_json())
 
     if claimed.progress and claimed.progress["source"] != made_from:
-        # Store how many answers were refused so far, so that a later attempt counts all that are refused from here on.
+        # The answers refused so far belong to another source. Store their number, so that later attempts ignore them.
         await keep(parts)
     text, model_name, version = await ask_for_scene(
         Inquiry.of(model, ctx.database, claimed),
@@ -119,7 +119,7 @@ async def _save(db_session: DbSession, made: Made[Source, _Draft]) -> None:
     )
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
     await reconcile_fold_work(db_session, head, now=now)
-    if hides(head):  # a person's version of the running recap may cover the scene already, so that no fold follows
+    if hides(head):  # a fold would schedule it, but none follows if a person's version covers the scene already
         await schedule_hide(db_session, head, now=now)
 
 

@@ -54,7 +54,7 @@ async def read_open_scene(db_session: DbSession, head: Head) -> OpenScene:
 
 
 async def count_open_scene(db_session: DbSession, head: Head, opened: OpenScene) -> OpenScene:
-    """Return the open scene with its counts; counting stops at the numbers that are enough for a search for a break."""
+    """Return the open scene with its counts, each only as far as `is_search_due` needs it."""
     scenes = SceneSettings.of(head.settings)
     first_seq, last_seq = opened.first_seq or 1, head.head_seq
     enough = scenes.min_messages + scenes.offset
@@ -86,10 +86,10 @@ FOLD = "recap"
 HIDE = "hide"
 """Hide and un-hide messages by the rules of auto-hide."""
 WAIT = "wait"
-"""Decide again on a forced cut, after it has waited for searches as long as it may."""
+"""Decide again on a forced cut when its longest wait for searches is over (`detection/forced_wait.py`)."""
 
 DEBOUNCE_S = 1.0
-"""How long folds and auto-hide wait for further changes, so that changes in bulk cause one of each."""
+"""How long folds and auto-hide wait for further changes, so that many changes at once cause only one of each."""
 
 
 async def schedule_once(
@@ -122,7 +122,7 @@ async def schedule_hide(db_session: DbSession, head: Head, *, now: datetime) -> 
 
 
 def begin(head: Head) -> None:
-    """Record on the line's row that the line has data of scenes; without it most handlers skip the line."""
+    """Record on the line's row that the line has data of scenes; most handlers skip a line without this record."""
     head.cursors.setdefault(NAME, OpenScene().to_json())
 
 

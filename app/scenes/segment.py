@@ -46,14 +46,14 @@ FORMER_RECAP = f"""
     ) END"""  # noqa: S608 - constants only
 """A scalar subquery for a context that ends before a message (`b.seq`) which the running recap already covers.
 
-It returns the newest version, in the chain of the version in use, that ends before the message and is not deleted. If
-the service made that version, neither it nor any other version of the service that ends no later may be stale. If one
-of them is stale, no version is returned, not even an older one.
+Of the version in use and the versions it was built on, only the newest one that ends before the message and is not
+deleted can be returned. It is returned if a person wrote it, or if the service made it and no version of the service
+that ends at the same seq or earlier is stale. Otherwise no version is returned, not even an older one.
 """
 
 
 def contribute(view: View) -> Contributed:
-    """Return the running recap, unless it is empty or the settings leave it out, with the gaps and the edges."""
+    """Return the gaps, the edges, and the running recap, unless it is empty or the settings leave it out."""
     cached = view.cached if view.is_known(view.cached.get("last_seq", 0)) else _former(view)
     gaps = list_gaps(cached)
     edges = cached.get("edges", ())
@@ -65,7 +65,7 @@ def contribute(view: View) -> Contributed:
 
 
 def _former(view: View) -> dict[str, Any]:
-    """Return the cached fields with the version of `FORMER_RECAP`, and with the gap between it and the history."""
+    """Return the cached fields for the version that `FORMER_RECAP` found, with the gap after that version, if any."""
     former = orjson.loads(view.queried)
     last_seq, text = former["last_seq"], former["text"] or ""
     gap = (last_seq + 1, former["anchor_seq"] - 1)
@@ -79,7 +79,7 @@ def _former(view: View) -> dict[str, Any]:
 
 
 def source_of(version: int | None) -> str:
-    """Return the name of a version of the running recap among the sources of a context."""
+    """Return the source that contexts list for a version of the running recap."""
     return f"recap:{version}"
 
 

@@ -1,4 +1,4 @@
-"""Reads the state of a recap: names of groups become part of the labels, each label has its newest value. Pure.
+"""Reads the lines of a recap's state: puts the names of groups into labels, and keeps each label's newest value. Pure.
 
 A group is a label without a value (`Mira:`) with deeper lines below it. A state can have a heading, such as "At the end
 of the scene:". It looks like the name of a group, but it has no bullet, and all other lines are deeper.
@@ -16,7 +16,7 @@ _MOST_WORDS_OF_NAME = 3
 
 
 def read_state(lines: Sequence[StateLine]) -> list[str]:
-    """Return the lines of a state without groups, with the newest value of each label; parsing is idempotent."""
+    """Return the lines of a state, with groups turned into labels and each label's newest value; idempotent."""
     newest = newest_values(_name_groups(lines))
     while (again := newest_values(_name_groups([(depth_of(line), line) for line in newest]))) != newest:
         newest = again
@@ -83,7 +83,7 @@ def _name_groups(lines: Sequence[StateLine], *, keeps_heading: bool = True) -> l
 
 
 def _find_heads(lines: Sequence[StateLine]) -> dict[int, str]:
-    """Return the lines that name a group, with the name: a label without a value, followed by a deeper line."""
+    """Return the names of groups by line index; a name is a label without a value, followed by a deeper line."""
     heads = {}
     for at, (depth, line) in enumerate(lines[:-1]):
         labelled = _LABELLED.fullmatch(line.removeprefix(_DASH))
@@ -95,7 +95,7 @@ def _find_heads(lines: Sequence[StateLine]) -> dict[int, str]:
 def _find_heading(lines: Sequence[StateLine], heads: Mapping[int, str]) -> int | None:
     """Return which of `heads` is the heading of the whole state, such as "At the end of the scene:", or None.
 
-    It has no bullet, and all other lines are deeper. It distinguishes nothing, so it is no part of their labels.
+    It has no bullet, and all other lines are deeper. It applies to all lines, so it is no part of their labels.
     """
     least_depth = min((depth for depth, _ in lines), default=0)
     least_deep = [at for at, (depth, _) in enumerate(lines) if depth == least_depth]
@@ -104,10 +104,10 @@ def _find_heading(lines: Sequence[StateLine], heads: Mapping[int, str]) -> int |
 
 
 def _names_no_group(headings: Collection[str | None]) -> bool:
-    """Return whether the headings of some states, which are not all equal, name no group.
+    """Return whether the headings of several states name no group; the headings are not all equal.
 
     They name none if they differ only in numbers, as "Scene 1" and "Scene 2" do. If some states have no heading (None),
-    the heading of the others must also have more than three words; a shorter one is the name of a group.
+    the headings of the others must also have more than three words; a shorter one is the name of a group.
     """
     found = [heading for heading in headings if heading is not None]
     if len({re.sub(r"\d+", "", heading) for heading in found}) != 1:
@@ -122,7 +122,7 @@ def _without_heading(lines: list[StateLine]) -> list[StateLine]:
 
 
 def _name_heading(lines: Sequence[StateLine]) -> str | None:
-    """Return the name of the heading of the whole state, to compare it with that of another state, or None."""
+    """Return the heading of the whole state, case-folded to compare it with other headings; None without one."""
     heads = _find_heads(lines)
     heading = _find_heading(lines, heads)
     return None if heading is None else heads[heading].casefold()

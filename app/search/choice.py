@@ -18,14 +18,14 @@ points of the evidence; 0.35 would lose 8 (`bench/RESULTS.md`).
 """
 
 LEAST_MEANING = 0.35
-"""A text of a layer that has no word of the query is recalled only if its meaning adds this much to its score, or more:
-70 percent of the 0.5 that meaning can add.
+"""A layer's text that has no word of the query is recalled only if its meaning adds at least this much to its score.
 
-Many unrelated memories would pass LEAST_SCORE, because what the meaning adds is relative to the most similar text.
+This is 70 percent of the 0.5 that meaning can add. Many unrelated memories would pass LEAST_SCORE, because what the
+meaning adds is relative to the most similar text.
 """
 
 LEAST_RELATEDNESS = 0.25
-"""A text of a layer that has no word of the query is not recalled if its relatedness is less than this.
+"""A layer's text that has no word of the query is not recalled if its relatedness is less than this.
 
 Relatedness is 0 for unrelated texts and 1 for the same text (`embeddings.scale`). LEAST_MEANING is not enough, because
 the meaning of the most similar text always adds 0.5, however little that text has to do with the query. With MiniLM,
@@ -42,7 +42,7 @@ class Hit(NamedTuple):
 
     Attributes:
         source: Its source: `memory:<id>`, `message:<id>`.
-        text: Its text; of a message, with the speaker.
+        text: Its text; for a message, with the speaker.
         category: Its category; None if it has none.
         first_seq: The first message that it is about; 0 for a text about no message of the line.
         last_seq: The last message that it is about. For a text about no message, the message that it follows, or 0.
@@ -73,7 +73,7 @@ class Hit(NamedTuple):
 
     @property
     def is_vague(self) -> bool:
-        """Whether it is a text of a layer without a word of the query, whose meaning is only a little similar."""
+        """Whether it is a layer's text that has no word of the query, and a meaning that is only a little similar."""
         if self.kind == "message" or self.parts["text"]:
             return False
         is_unrelated = self.relatedness is not None and self.relatedness < LEAST_RELATEDNESS
@@ -99,7 +99,7 @@ def choose(
     If a result does not fit, the next ones are tried, until MAX_MISFITS results did not fit. These are left out:
 
     - a result that scores far below the best one, even if the best one is left out itself;
-    - a text of a layer that has no word of the query and no very similar meaning (`is_vague`);
+    - a layer's text that has no word of the query and no very similar meaning (`is_vague`);
     - a result whose whole sequence of words occurs in a better result that is chosen, in one of `left_out` or in one of
       `shown`;
     - a result that is the same as a better one that is chosen, or as one of `left_out` (`is_same`).
@@ -139,9 +139,9 @@ def choose(
 
 
 def is_same(one: Hit, other: Hit) -> bool:
-    """Return whether one result is a memory that quotes the other, a message that the memory was learnt from.
+    """Return whether one result is a message, and the other a memory that was learnt from it and quotes it.
 
-    Without a model, a memory is a sentence of a message, so that both together say the same twice.
+    Without a model, a memory is a sentence of a message, so both results say the same.
     """
     if one.last_seq < other.first_seq or other.last_seq < one.first_seq or {one.kind, other.kind} != _QUOTING:
         return False
@@ -151,7 +151,7 @@ def is_same(one: Hit, other: Hit) -> bool:
 
 
 def sort_by_age(hits: Sequence[Hit]) -> list[Hit]:
-    """Return results with the newest last. Results that neither are about nor follow a message come first."""
+    """Return results with the newest last. Results that are about no message, and follow none, come first."""
     return sorted(hits, key=lambda hit: (hit.last_seq, hit.first_seq or hit.last_seq, -hit.score, hit.source))
 
 

@@ -1,7 +1,8 @@
 """The memories that a line knows, remembered in this process with an index of their words.
 
-The texts of another layer would be remembered, too, if it set `Layer.documents_change_with`. Most memories change
-rarely, but a chat can have a thousand. To read and compare them for each context would take most of the time of recall.
+Only texts of layers that set `Layer.documents_change_with` are remembered; so far, only the layer of memories sets it.
+Most memories change rarely, but a chat can have a thousand. To read and compare them for each context would take most
+of the time of recall.
 """
 
 import heapq
@@ -122,7 +123,7 @@ class Viewed(NamedTuple):
         chat_key: The chat's key.
         character: The character whose prompt is made, if known.
         tag: The revision numbers and the time that the texts depend on. If one differs, the texts may have changed.
-        fading: What the age of the texts means.
+        fading: How the age of a text affects the search (`Fading`).
 
     """
 

@@ -33,10 +33,10 @@ from app.search.snippets import make_snippet
 from app.search.stems import Stem, stemmer_of, stemmer_of_all, with_stems
 
 MAX_SOURCES = 50
-"""A result names at most this many messages that it comes from; only a fact names all that taught it."""
+"""A result names at most this many of the messages that it comes from; only a fact names all of them."""
 
 MAX_WIDE_MEMORIES = 1_000
-"""Of the memories of a user's own scope, at most this many are searched, the strongest."""
+"""At most this many memories of a user's own scope are searched: the strongest ones."""
 
 Row = Mapping[str, Any]
 """A text that was found, with the columns that `queries.look_up_in_chat` returns."""
@@ -73,7 +73,7 @@ class _Found(NamedTuple):
     def ranges(self) -> Collection[tuple[int, int]]:
         """The ranges of seqs of the messages that it is about; for a memory only the first and the last of them.
 
-        For a text about no message, the message that it follows.
+        For a text about no message, this is the message that it follows.
         """
         first, last = self.first_seq, self.row["last_seq"]
         return dict.fromkeys([(first, first), (last, last)]) if self.kind == "memory" else [(first, last)]
@@ -238,7 +238,7 @@ def _merge(rows: Sequence[Row]) -> Collection[Row]:
 
 
 def _word(row: Row, speakers_of: Callable[[str, str | None], Mapping[str, str]]) -> str:
-    """Return the text that is compared with the query: that of a message has the name of the speaker."""
+    """Return the text that is compared with the query; for a message, it begins with the name of the speaker."""
     if row["role"] is None:
         return str(row["text"])
     return word_spoken(row["text"], row["role"], row["name"], speakers_of(row["characters"], row["user_name"]))
@@ -247,8 +247,8 @@ def _word(row: Row, speakers_of: Callable[[str, str | None], Mapping[str, str]])
 async def _list_sources(db_session: DbSession, found: Sequence[_Found]) -> list[Sources]:
     """Return the sources of each result, and when its last message was sent.
 
-    A memory names the first and the last message that taught it, a fact all messages that taught it. A text about no
-    message names none, and has the time of the message that it follows.
+    The sources of a memory are the first and the last message that it was learnt from; those of a fact are all such
+    messages. A text about no message has no sources; its time is that of the message that it follows.
     """
     ranges = [(at, *one.line, first, last) for at, one in enumerate(found) for first, last in one.ranges]
     listed = await queries.list_sources(db_session.raw, [of for _, *of in ranges], MAX_SOURCES) if ranges else []

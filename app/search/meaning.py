@@ -36,7 +36,7 @@ class Recalling(NamedTuple):
 
 
 async def embed_query(embedder: TextEmbedder | None, query: str) -> QueryVector | None:
-    """Return the vector of a query; None if it is blank, without a model, or if the model fails or is too slow."""
+    """Return the vector of a query; None if there is no model, if it fails or is too slow, or if the query is blank."""
     if embedder is None or not query.strip():
         return None
     try:

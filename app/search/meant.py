@@ -29,17 +29,16 @@ async def find_words_meant(
 ) -> dict[str, str]:
     """Return by misspelt term the word of the line's messages that is probably meant.
 
-    A term is corrected only if no text of `rows` has the word or a similar one, no message of the line that is
-    considered (`count_texts`) has the word, and it is part of no name of the chat. If no term can be corrected, no text
-    is read.
+    A term is corrected only if it is not part of a name of the chat, if no text of `rows` has it or a similar word, and
+    if none of the line's messages that `count_texts` considers has it. If no term can be corrected, no text is read.
 
     Args:
         connection: A connection.
         line: The chat's key, and the line.
         terms: The terms of a query.
         rows: What a search for the terms has found, with the columns `text`, `role` and `name` of `Texts`.
-        language: The language of the chat (BCP 47), if known. A word that says nothing in it (`is_topical`) is neither
-            similar nor meant.
+        language: The language of the chat (BCP 47), if known. Its frequent words (`is_frequent`) count neither as
+            similar nor as meant.
         names: The names of the chat's characters and of its user.
         speakers: By role, the name that a message gets if it has none of its own.
 

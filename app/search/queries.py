@@ -26,7 +26,7 @@ class Question(NamedTuple):
         left_out: Sources that are not searched.
         most_tokens: Messages with more tokens are not searched.
         kinds_listed: The kinds of sources of which all texts are returned, whether or not they match.
-        fading: What the age of memories means.
+        fading: How the age of a memory affects the search (`Fading`).
         with_similarities: Whether the cosines of the layers' texts are returned, too (`Texts.similarities`).
 
     """

@@ -60,7 +60,7 @@ class Candidate:
         importance: From 0 to 1; None if it has none.
         last_seq: The last message that it is about. For a text about no message, the message that it follows, or 0.
         recency: From 0 to 1; 1 is the newest message of its line.
-        spoken_in: The id of the line if the text is a message, with `last_seq` as its seq there; None for other texts.
+        spoken_in: For a message, the id of its line, on which `last_seq` is its seq; None for other texts.
         similarity: The cosine of its vector and that of the query; None if it has none.
         weight: The factor of its score, from 0 to 1: `weigh_strength` for a memory, if the search weighs memories by
             their strength; otherwise 1.
@@ -82,7 +82,7 @@ class Scored(NamedTuple):
 
     Attributes:
         source: Its source.
-        score: The sum of the parts. The best words and the best meaning together give 1, before the other parts.
+        score: The sum of the parts. `text` and `vector` add up to 1 if both the words and the meaning are the best.
         text: What its words add to the score.
         vector: What its meaning adds; None if no vectors were compared.
         neighbours: What the better one of its neighbours adds.
@@ -132,8 +132,8 @@ def rank(
         candidates: Texts with different sources.
         total: How many texts were searched, at least the number of candidates.
         stem: Returns the stem of a word in the language of the chat; None compares words as they are.
-        lowest: The lowest similarity in a sample of the messages that were compared; None if there was no sample. All
-            cosines of some models are close together, so similarities are scaled from the lowest one, of the sample or
+        lowest: The lowest similarity in a sample of the messages that were compared; None if there was no sample. Some
+            models' cosines are all close together, so similarities are scaled: from the lowest one, of the sample or
             the candidates, to the highest one.
         meant: By misspelt term, the word that is probably meant (`spelling.py`); it counts as a similar word.
 
@@ -173,9 +173,10 @@ def find_unmatched(
     stem: Callable[[str], str] | None = None,
     language: str | None = None,
 ) -> list[str]:
-    """Return the terms that no text has, neither the word itself or a word with the same stem, nor a similar word.
+    """Return the terms for which no text has the word itself, a word with the same stem or a similar word.
 
-    A frequent word of the language (`is_frequent`) is similar to no term. The texts are read until each term is found.
+    A frequent word of the language (`is_frequent`) does not count as similar. The texts are read until each term is
+    found.
     """
     stems = {term: stem(term) if stem else term for term in terms}
     similar = SimilarTerms(list(stems.values()))
@@ -293,7 +294,7 @@ class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
 def _compare(
     terms: Sequence[str], texts: Sequence[str], stem: Callable[[str], str] | None, meant: Mapping[str, str]
 ) -> tuple[Sequence[str], list[dict[str, float]], list[int]]:
-    """Return the terms as they are compared, for each text its shares of them (`_find_shares`), and its words."""
+    """Return the terms as they are compared, and the shares (`_find_shares`) and the number of words of each text."""
     if stem is not None:
         meant = {stem(term): stem(word) for term, word in meant.items()}
         terms = list(dict.fromkeys(map(stem, terms)))

@@ -114,7 +114,7 @@ class RecallMemory:
         return self._redis
 
     def _note_failure(self, error: Exception) -> None:
-        """Do not ask Redis for a while; log it the first time."""
+        """Do not ask Redis for a while; log only the first failure."""
         if self._away_until is None:
             log.warning("Redis is not reachable (%s); each process remembers what it recalled", type(error).__name__)
         self._away_until = self._clock() + timedelta(seconds=AWAY_S)

@@ -1,8 +1,9 @@
-"""The SQL that reads what is known above the chats of a user, each scope once, for a search over all these chats.
+"""The SQL that reads the scopes above the chats of a user, each scope once, for a search over all these chats.
 
 Each chat sees the scopes of its user, of the user with each of its characters, and of the tenant, but not all of their
-texts: what the chat knows itself about the same key, or has forgotten, hides a text, and so does a nearer scope. A text
-is found if at least one of the chats sees it.
+texts. A text is hidden from a chat if the chat itself or a nearer scope knows something about the same key, or if the
+chat has forgotten the text. A text is found if at least one of the chats sees it. A chat or a message *taught* a text
+if the text was learnt from it.
 """
 
 from app.kit.owners import CHAT_WIDE
@@ -20,7 +21,7 @@ _SCOPES = f"""
     WHERE {{which}} AND o.rank > 0 AND (o.current_name IS NULL OR o.current_name = q.character)
     GROUP BY o.owner_key, o.line_id, o.rank, o.character"""  # noqa: S608 - of constants
 
-# What the chats have forgotten: the hashes of the newest live statement of each of their memories.
+# What the chats have forgotten: the hashes in each memory's newest live statement.
 _FORGOTTEN = f"""
     SELECT c.chat_key, unnest(held.forgotten) AS hash FROM chats c CROSS JOIN LATERAL (
         SELECT DISTINCT ON (s.key) s.forgotten FROM statements s
@@ -56,8 +57,8 @@ _TEACHERS = f"""
                 GROUP BY t.chat_key) AS t
             JOIN ({_VIEWERS}) AS v ON v.chat_key = t.chat_key"""  # noqa: S608
 
-# Each text is returned once, with a chat that sees it: of the chats that taught it, the one in which the last message
-# that taught it has the highest seq; if none of them taught it, any.
+# Each text is returned once, with one of the chats that see it. If some of these chats taught the text, it is the one
+# in which the last message that taught the text has the highest seq. If none of them did, it is any of them.
 _TEXTS = f"""
     WITH scopes AS MATERIALIZED ({_SCOPES}
     ), forgotten AS MATERIALIZED ({_FORGOTTEN})
@@ -75,8 +76,9 @@ _TEXTS = f"""
 def write_scopes(texts: str, viewers: str, which: str, places: str) -> str:
     """Return the query of the texts in the scopes above the chats, each once.
 
-    Its columns are those of `places`, the text's place in the list of all texts, and the fields of `Document`. The seqs
-    are those of the messages of the chat that taught the text; 0 if another chat or a person did.
+    Its columns are those of `places`, `place` (the key by which `statements.py` keeps each text once), and the fields
+    of `Document`. The seqs are those of the first and the last message in the row's chat that taught the text; 0 if
+    no message in that chat did.
 
     Args:
         texts: The query of the texts of a scope (`app.layers.documents.write_scope_documents`).

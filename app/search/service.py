@@ -27,7 +27,7 @@ from app.search.stems import Stem, stemmer_of, with_stems
 MOST_CHARS_INLINE = 8_000
 """More text than this is ranked in a thread, because it would block the event loop for some milliseconds."""
 
-_statements: dict[bool, Statements] = {}  # for the layers that this process searches; by whether they compare vectors
+_statements: dict[bool, Statements] = {}  # for the layers that this process searches; by `with_vectors`
 _kinds_remembered: list[str] = []  # the kinds of texts of these layers that recall remembers
 _names_of_changes: list[str] = []  # names of the changes of a line that may change these texts
 
@@ -43,7 +43,7 @@ class Searched(NamedTuple):
         speakers: By role, the name that a message gets if it has none of its own.
         before_seq: Only what was known before this message is found; None finds all.
         only_chat: Whether only what the chat itself knows is found, and nothing of wider scopes.
-        fading: What the age of memories means.
+        fading: How the age of a memory affects the search (`Fading`).
         language: The language of the chat (BCP 47), if known; words are compared by its stems (`stems.py`).
 
     """

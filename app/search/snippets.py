@@ -28,8 +28,8 @@ class _Match(NamedTuple):
 def make_snippet(text: str, terms: Sequence[str], stem: Callable[[str], str] | None = None) -> str:
     """Return at most SNIPPET_CHARS of a text, on one line, with each term and each similar word between marks.
 
-    The snippet begins shortly before the part of this length with the most different terms. If several parts have as
-    many, the first of them counts. If the text has no term, the snippet begins where the text begins.
+    The snippet begins shortly before the part of SNIPPET_CHARS that has the most different terms, or before the first
+    of several such parts. If the text has no term, the snippet begins where the text begins.
 
     Args:
         text: The text.

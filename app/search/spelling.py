@@ -33,10 +33,10 @@ def list_neighbours(word: str) -> list[str]:
 
 
 def choose_nearest(word: str, known: Mapping[str, int]) -> str | None:
-    """Return the neighbour of a word that most texts have; None if `known` has none with a text.
+    """Return the neighbour of a word that occurs in the most texts; None if no neighbour occurs in a text.
 
-    If several have as many texts, the first one of `list_neighbours` is chosen: one with a letter less, or with two
-    letters exchanged, comes before the others. `known` contains the number of texts by word.
+    If several occur in equally many texts, the first one of `list_neighbours` is chosen: one with a letter less, or
+    with two letters exchanged, comes before the others. `known` contains the number of texts by word.
     """
     found = [one for one in list_neighbours(word) if known.get(one)]
     return max(found, key=lambda one: known[one], default=None)
@@ -52,7 +52,7 @@ def _list_edits(word: str) -> Iterator[str]:
 
 
 def _find_alphabet(word: str) -> str | None:
-    """Return the alphabet of most letters of a word; None if it has other characters than letters, or no alphabet."""
+    """Return the alphabet that has most letters of a word; None if there is none, or if a character is not a letter."""
     if not word.isalpha():
         return None
     best = max(_ALPHABETS, key=lambda alphabet: sum(letter in alphabet for letter in word))

@@ -26,15 +26,15 @@ MAX_MESSAGES_LOOKED_UP = 10_000
 """The same for a person's search."""
 
 MAX_NAMED = 1_000
-"""Of a chat's newest messages, at most this many in the index are compared with a name of the query (`names.py`).
+"""How many seqs at the end of a line are considered when indexed messages are compared with names of the query.
 
-They are compared only if the index may lack names (`passages/lookup.py`).
+Messages are compared with names (`names.py`) only if the index may lack names (`passages/lookup.py`).
 """
 
 MAX_OF_EACH_CHAT = 150
 """A search over a user's chats reads at most this many indexed messages of each chat: those with the rarest words.
 
-Instead of MAX_NAMED, it is also the limit for names in such a search.
+In such a search, it also replaces MAX_NAMED.
 """
 
 MAX_MESSAGE_TOKENS = 2_000
@@ -83,8 +83,8 @@ _TEXTS = f"""
         AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND (d.source <> ALL ($7::text[]) OR {{is_listed}})"""  # noqa: S608
 
 # A text is in the list once, although several chats of a user, or several characters of a chat, can see the same text.
-# Without a character, all characters' texts count. The time of sending is read only if the search is limited by
-# it, because it costs a lookup for each text; `list_sources` reads it for the results.
+# Without a character, all characters' texts count. The time of sending costs a lookup for each text, so it is read only
+# if the search is limited by time; `list_sources` reads it for the results.
 _EVERYWHERE = """
     SELECT row_number() OVER () AS number, f.*, {lowered} AS lowered FROM (
         SELECT known.*, {similarity} FROM (SELECT d.*, NULL::text AS role, NULL::text AS name, {digest} AS digest,
@@ -235,7 +235,7 @@ def _write_everywhere(
 
 
 def _write_messages(where: str, most: int, most_named: int, places: Places) -> str:
-    """Return the query of the messages of a line's row `c`: those with a word, with vectors also those near in meaning.
+    """Return the SQL that finds the messages of a line's row `c` by their words, with vectors also by their meaning.
 
     `where` is a condition on the columns of `messages` and the rows `c` and `q` of the statement.
     """

@@ -56,7 +56,7 @@ _lock = threading.Lock()  # a stemmer stores the word that it works on, so it is
 
 
 def with_stems(terms: Sequence[str], stem: Stem) -> list[str]:
-    """Return the terms of a query, and after them their stems, if there are any: the words to look up."""
+    """Return the words to look up: the terms of a query, and after them their stems unless `stem` is None."""
     return [*terms, *(map(stem, terms) if stem else ())]
 
 

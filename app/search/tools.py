@@ -60,7 +60,7 @@ async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
 
 
 async def _list_sources(call: ToolCall, view: MemoryView, line: Searched, hits: Sequence[Hit]) -> Mapping[str, str]:
-    """Return which messages each result comes from, in words; "" if it comes from none of this chat."""
+    """Return in words which messages of this chat each result comes from; "" if it comes from none of them."""
     db_session = call.db_session
     seqs = sorted({seq for hit in hits for seq in (hit.first_seq, hit.last_seq)})
     ids = await list_message_ids(db_session.raw, (line.chat_key, line.line_id), seqs)

@@ -9,10 +9,10 @@ from hashlib import sha256
 from uuid import UUID
 
 MAX_TURNS = 8
-"""How many newest seqs are remembered.
+"""How many newest seqs of contexts (`Remembered`) are remembered.
 
-Two are not enough: a turn can have several, and for an older message that is generated again, the two turns before that
-message count.
+Two are not enough: a turn can have several such seqs, and if an older message is generated again, the two turns before
+that message count.
 """
 
 Remembered = Mapping[int, Collection[str]]
@@ -22,8 +22,8 @@ Remembered = Mapping[int, Collection[str]]
 def find_tired(remembered: Remembered, newest_seq: int, *, user_seqs: Sequence[int], first_seq: int) -> frozenset[str]:
     """Return the hashes of the sources that were recalled in each of the two turns before that of `newest_seq`.
 
-    Contexts with the same newest seq, or of the same turn, have the same result: only earlier turns count, and of these
-    only the seqs that `add_turn` keeps.
+    Contexts with the same newest seq, or of the same turn, have the same result, because only earlier turns count. Of
+    these turns, only the seqs count that `add_turn` keeps.
 
     Args:
         remembered: What was recalled.

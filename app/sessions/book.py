@@ -125,7 +125,7 @@ async def _list(db_session: DbSession, chat: ChatLine, *, after_number: int, lim
 
 
 async def _only_session(db_session: DbSession, chat: ChatLine) -> Listed:
-    """Return the session of a line that never had a break, which has no row."""
+    """Return the only session of a line that never had a break; the session has no row."""
     only = OpenSession.from_json(chat.chat_key, chat.cursors.get(NAME))
     line = (chat.chat_key, chat.line_id)
     counts = await count_in_ranges(db_session, *line, [(1, chat.head_seq)], most=MOST_COUNTED)

@@ -87,7 +87,7 @@ def find_breaks(
     Args:
         rules: The settings.
         messages: The roles of the new messages in seq order, at least one.
-        paused: The reason for which the pause before them ends the open session; None if it does not end it.
+        paused: Why the pause before the new messages ends the open session; None if the pause does not end it.
         turns: How many turns the open session has.
         awaits_reply: Whether the user spoke last before the new messages.
         has_messages: Whether the open session has any messages. If not, a pause does not end it.

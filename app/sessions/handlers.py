@@ -29,7 +29,7 @@ from app.sessions.settings import SessionSettings
 
 
 async def end_sessions(db_session: DbSession, event: MessagesAppended) -> Sequence[SessionBroken]:
-    """End the open session, and those that begin within the append, where the settings say so; return those that ended.
+    """End sessions as the settings say, the open one and ones that begin within the append; return the ended sessions.
 
     Runs one statement if a session ends, otherwise none. Counting the open session again takes another statement.
     """
@@ -81,8 +81,8 @@ async def end_by_hand(db_session: DbSession, head: Head, *, now: datetime) -> Se
 async def on_change(_db_session: DbSession, event: MessagesChanged) -> None:
     """If the change can alter the number of turns, mark the turns of the open session as not counted.
 
-    Messages of the session before it matter, too: a turn counts in the session of its reply, and its first message can
-    be in the session before.
+    A change in the session before the open one matters, too: a turn counts in the session of its reply, and the user's
+    message that begins the turn can be in the session before.
     """
     head = event.head
     if NAME not in head.cursors or not any(can_alter_turns(*pair) for pair in event.pairs):
@@ -179,7 +179,7 @@ async def _insert(db_session: DbSession, head: Head, session: OpenSession, new: 
 
 
 def _split_moved(event: MessagesAppended) -> tuple[Sequence[NewMessage], bool]:
-    """Return the new messages after the last that a re-import moved, and whether the user spoke last before them."""
+    """Return the new messages after the last one moved by a re-import, and whether the user spoke last before them."""
     last_moved = max(event.moved, default=0)
     awaits_reply = event.former_awaits_reply
     if not event.moved:

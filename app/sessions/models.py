@@ -24,7 +24,7 @@ class ChatSession(Table):
         CheckConstraint("reason IN ('first', 'idle', 'daily', 'turns', 'manual')", name="reason"),
         CheckConstraint("number >= 1 AND first_seq >= number", name="number"),
         CheckConstraint("(number = 1) = (reason = 'first')", name="first"),
-        # A copy up to a seq has the rows that begin at or before it: an empty copy (seq 0) has the first session, too.
+        # A copy up to a seq has the rows up to that seq. Session 1 counts as beginning at 0, so an empty copy has it.
         {"info": {"begins": "CASE WHEN number = 1 THEN 0 ELSE first_seq END"}},
     )
 

@@ -8,7 +8,7 @@ from app.kit.refusals import RefusalKind
 class UnusableAnswer(Exception):
     """The answer is refused.
 
-    The message gives the reason without quoting the answer. The next request to the model inserts it into a sentence
+    The message gives the reason without quoting the answer. The next request to the model contains it in a sentence
     (`app/layers/ask.py`): "An earlier answer to this request was refused: …." `kind` is the kind of fault. It is `form`
     if the answer is empty, too long, cut off, or not in the form that was asked for; an explicit "nothing" is not a
     fault where the prompt allows it.

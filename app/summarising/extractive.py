@@ -41,7 +41,7 @@ _SENTENCES = 60  # of a batch, only this many sentences with the greatest weight
 _MIN_WORDS = 6  # a shorter quote is a scrap, chosen only if the batch has nothing else
 _MIN_TERMS = 2  # a quote with a single term is only an exclamation
 _CRY_WORDS = 2  # the maximum number of words of an exclamation
-_MIN_GAIN = 1.5  # the first line must add this weight, the second 2 times, the third 3 times it; a rare term has 1
+_MIN_GAIN = 1.5  # the first line must add this weight, the second twice, the third three times it; a rare term has 1
 _MIN_NEW_SHARE = 0.5  # if a smaller share of a line's weight is new, the line is a repetition
 _NAME_CHARS = 40
 _ROOT_CHARS = 5  # terms that begin alike count as one: promise, promised
@@ -347,7 +347,7 @@ class _Scales:
 def _quotes(candidate: _Candidate, utterance: Utterance, count_tokens: Callable[[str], int]) -> Iterator[_Quote]:
     """Yield the runs of the candidate's clauses as quotes, with `…` where a run begins or ends within a sentence.
 
-    Runs with too few terms are left out, and runs that end with a colon before clauses that are cut off.
+    Runs with too few terms are left out. So are runs that end with a colon, if the clauses after the colon are cut off.
     """
     end = len(candidate.clauses)
     for first, last in combinations(range(end + 1), 2):

@@ -33,7 +33,7 @@ class Passage:
     text: str
 
     def quote(self, text: str) -> str:
-        """Return the line with `text` in place of its own text."""
+        """Return the line with `text` in place of the passage's own text."""
         return quoted({**self.labels, self.key: text})
 
 

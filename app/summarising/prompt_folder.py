@@ -1,7 +1,8 @@
 """Loads the folder with which a deployment replaces prompts, once at startup.
 
 A file `<name>.md` contains the system text, a line that is exactly `=== user ===`, and the user text. An invalid file
-prevents the startup: a prompt without its messages would fill the memory with inventions, without any visible error.
+prevents the startup: for example, a prompt without the placeholder for the messages would fill the memory with
+inventions, without any visible error.
 """
 
 import hashlib

@@ -1,7 +1,8 @@
 """Prompts: a system and a user text with placeholders, and a version.
 
 A placeholder is written `{{messages}}`. All placeholders are filled in a single pass, so inserted text is never parsed
-for placeholders. A line is dropped if all of its placeholders are empty: "The user wishes for this once: {{wish}}."
+for placeholders. A line such as "The user wishes for this once: {{wish}}." is dropped if all of its placeholders are
+empty.
 """
 
 import re

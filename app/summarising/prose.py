@@ -53,7 +53,8 @@ _QUOTES = {'"': '"', "“": "”", "«": "»", "「": "」", "『": "』"}
 def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str:
     """Return the text in `answer`: without wrapping, headings as plain lines, at most one blank line in a row.
 
-    `refusing` returns whether a text is a refusal. Raises UnusableAnswer, also for a text without letters and digits.
+    `refusing` returns whether a text is a refusal. Raises UnusableAnswer if `spoken` does, for a refusal, for data such
+    as JSON, and for a text without content, such as "Sure." or one without letters and digits.
     """
     text, before = spoken(answer), None
     while text != before:
@@ -87,7 +88,7 @@ def is_offer(line: str) -> bool:
 
 
 def _out_of_json(text: str) -> str:
-    """Return the string in `text` if that is JSON: a string, or an object with one string that is not blank."""
+    """Return the string in `text` if `text` is a JSON string, or a JSON object with one string that is not blank."""
     if not text.startswith(('"', "{")):
         return text
     try:

@@ -80,8 +80,8 @@ class Sentence:
 def split_sentences(text: str, min_words: int = 1) -> Iterator[Sentence]:
     """Yield the sentences of `text` in order, without surrounding Markdown marks and control characters.
 
-    A sentence of fewer than `min_words` words is joined to the next one of its line, the last one of a line to the
-    one before it.
+    A sentence of fewer than `min_words` words is joined to the next one of its line. If it is the last one of its line,
+    it is joined to the one before.
     """
     for line in text.splitlines():
         for part, is_action in _split_actions(_LINE_MARK.sub("", clean_line(line))):
@@ -164,7 +164,7 @@ def _split_actions(line: str) -> Iterator[tuple[str, bool]]:
 
 def _split_ends(text: str, min_words: int) -> Iterator[str]:
     bounds = [0]
-    counted, words = 0, 0  # no word crosses an end, so the words of a part are the sum of those between its ends
+    counted, words = 0, 0  # no word crosses an end, so the counts of the pieces between two ends add up
     for end in _find_ends(text):
         words += count_words(text[counted:end])
         counted = end

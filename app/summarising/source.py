@@ -115,7 +115,7 @@ def name_speaker(
     """Return the utterance of a message. The speaker is the message's own name, if it has one.
 
     Otherwise it is the sole character or "Character" for an assistant message, `user_name` or "User" for a user's, and
-    a name of the role for any other.
+    the name of the role for any other.
     """
     roles = {"user": user_name or "User", "assistant": sole or "Character", "narrator": "Narrator", "system": "System"}
     return Utterance(seq, role, name or roles[role], text)

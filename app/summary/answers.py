@@ -8,9 +8,9 @@ from app.summarising.prose import is_empty_answer, is_only_empty, read_prose
 def parse_summary(answer: str, *, former: str, wished: bool = False) -> str:
     """Return the new summary; empty if `former` is empty and the model has nothing to summarise.
 
-    If the model only says that the summary has not changed, `former` is returned. Raises UnusableAnswer, also if the
-    word "nothing" or a short remark would replace a former summary. A short text is accepted if a person `wished` for
-    something, such as fewer words.
+    If the model only says that the summary has not changed, `former` is returned. Raises UnusableAnswer if `read_prose`
+    does, and if the word "nothing" or a short remark would replace a former summary. A short text is accepted if a
+    person `wished` for something, such as fewer words.
     """
     text = read_prose(answer)
     if leaves_former(text, former):

@@ -39,7 +39,8 @@ from app.summary.settings import SummarySettings
 async def get_summary(db_session: DbSession, ref: ChatRef, *, line: UUID | None = None) -> ListedVersion | None:
     """Return the latest valid version, or None if there is none. Raises ChatNotFound, LineNotFound.
 
-    While the summary is off, the latest version by a person is preferred, because contexts contain no other.
+    While the summary is off, the latest version by a person is preferred: contexts then contain only versions by
+    a person.
     """
     chat = await get_line(db_session, ref, line)
     line_key = (ref.key, chat.line_id)
@@ -70,7 +71,7 @@ async def get_version(db_session: DbSession, ref: ChatRef, version: int, *, line
 async def write_summary(db_session: DbSession, ref: ChatRef, text: str, *, keep: bool, now: datetime) -> None:
     """Replace the summary by a person's text. Raises ChatNotFound.
 
-    With `keep`, later versions contain it unchanged; otherwise later folds may change its words.
+    With `keep`, later versions contain the text unchanged; otherwise later folds may change its words.
     """
     head = await lock_head(db_session, ref)
     begin(head)

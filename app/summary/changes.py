@@ -40,7 +40,8 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     steps = await narratives.list_steps(db_session, line, NAME, seqs[0], seqs[-1])
     changed = await _rehash(db_session, head, [step for step in steps if _holds(step, seqs)])
     work = await find_scheduled(db_session, head, NAME, FOLD)
-    # If no version covers the edited messages yet, a running fold detects the edit itself, and a failed one is retried.
+    # Unless a step has changed, a fold that is due needs no change: it reads the edited messages, or detects the edit
+    # while it runs. After a failed attempt the fold is scheduled again, so that its attempts start at zero.
     if changed or work is None or work.error is not None:
         await reconcile_fold_work(db_session, head, now=event.now, settle_s=event.settle_s)
 
@@ -101,11 +102,10 @@ async def _replaces_kept(db_session: DbSession, head: Head) -> bool:
 async def _keep_wish(db_session: DbSession, event: LineTruncated, *, again: int | None = None) -> bool:
     """Keep the wishes of a person for the scheduled fold; return whether there are any.
 
-    `again` is the number of the version to make again, if the stored one is no longer right. The stored number must
-    not stay: the next version can get the same number, and it may be a text that a person writes.
+    `again` is the number of the version to make again, if the number in the payload of the fold is no longer right.
+    The former number must not stay: the next version can get this number, and may be a text that a person writes.
 
-    The seq that a waiting cut needs (`until_seq`) is dropped: the cut is decided on again, because the history has
-    changed.
+    The seq that a waiting cut needs (`until_seq`) is dropped. The history has changed, so the cut is decided on again.
     """
     work = await find_scheduled(db_session, event.head, NAME, FOLD)
     asked = (work.payload or {}) if work is not None and work.failed_at is None else {}

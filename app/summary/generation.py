@@ -13,7 +13,7 @@ from app.summary.answers import SUMMARY_PROFILE
 from app.summary.prompts import summary_messages
 
 ANSWER_TOKENS = 1_200
-"""Room for 500 o200k tokens, also in scripts that take many tokens of the model's own tokenizer."""
+"""Room for a summary of 500 o200k tokens, also in a script for which the model's own tokenizer needs more."""
 
 TEMPERATURE = 0.3
 

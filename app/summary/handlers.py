@@ -74,8 +74,8 @@ async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
     """Return the last seq up to which a version covers everything, or `until_seq` if no message up to it is uncovered.
 
-    A version that ends after `until_seq` does not count, because it waits for a cut; only a kept text that a person
-    wrote does not wait. Returns None if the summary is off or its fold has failed for good.
+    A version that ends after `until_seq` waits for a cut, so it does not count, unless it is a kept text that a person
+    wrote. Returns None if the summary is off or its fold has failed for good.
     """
     if not SummarySettings.of(head.settings).enabled:
         return None
@@ -184,9 +184,10 @@ async def _list_pending(
 
 
 async def _covered_seq(db_session: DbSession, head: Head, until_seq: int) -> int:
-    """Return the last seq up to which everything is covered by the version that contexts contain after the waiting cut.
+    """Return the last seq that the summary covers after a cut, when the history begins at `until_seq` + 1.
 
-    After that cut, the history begins at `until_seq` + 1.
+    It is the last seq of the version that contexts then contain, or `until_seq` if no message after that version, up to
+    `until_seq`, is to be summarised.
     """
     chain = await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=until_seq + 1)
     link = chain.latest_usable(until_seq + 1)

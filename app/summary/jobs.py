@@ -62,7 +62,8 @@ class _Onto:
 
     Attributes:
         chain: Its newest valid version is the base.
-        until_seq: The seq that this fold must reach, or, if the range is long, the folds after it; 0 if there is none.
+        until_seq: The seq that this fold must reach; 0 if there is no such seq. If the range is long, a later fold
+            reaches it.
         replaced: The versions that the fold replaces, because a person wants the newest of them made again.
 
     """
@@ -156,8 +157,8 @@ async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any])
 
     If the latest valid version is to be made again, the base is the chain before it, and all messages at least up to
     the end of that version are folded again. A person can ask to replace a kept text (a text of a person that later
-    versions contain word for word). It is replaced even if versions that were folded onto it have become stale since
-    then, but not if a person has written another kept text.
+    versions contain word for word). The text is then replaced even if versions that were folded onto it have become
+    stale since the request, but not if a person has written another kept text.
     """
     until_seq, again = payload.get("until_seq", 0), payload.get("again") or 0
     newest = (await narratives.read_chain(db_session, head.line, SUMMARY)).latest_valid()

@@ -82,7 +82,7 @@ async def read_before_replaced(
 async def discard(
     db_session: DbSession, head: Head, written: Sequence[Link], before: Link | None, *, now: datetime
 ) -> None:
-    """Delete the versions `written`, with those that they replaced and the folds onto them, and make `before` current.
+    """Delete the versions `written`, the versions that these replaced, and all folds onto them; make `before` current.
 
     If `before` is None, no version is current.
     """
@@ -148,5 +148,5 @@ async def is_missing(db_session: DbSession, head: Head, covered_seq: int, until_
 
 
 def folds_by_itself(head: Head) -> bool:
-    """Return whether a fold starts without waiting for a cut: the summary is on and its folds are the edges."""
+    """Return whether a fold starts without waiting for a cut: the summary is on, and the history is cut at folds."""
     return SummarySettings.of(head.settings).enabled and head.settings.history.edges == FOLD_EDGES

@@ -127,11 +127,11 @@ def summary_messages(
     """Return the request that folds `said` into the summary `former`, which may be empty.
 
     `kept_text` is a person's text that precedes `former` in the summary; "" is none. If it takes more than KEPT_SHARE
-    of the budget, its middle is left out. Nothing is lost, because the answer does not replace it.
+    of the budget, its middle is left out. Nothing is lost, because the answer does not replace the kept text.
     `times` are the times of the messages by seq, as the model reads them. `language` is a name or a tag; None means the
     language of the messages. `instruction` is a person's wish for this request. `budget_tokens` is for both messages of
     the request together. Texts of `said` are shortened to fit, but `former` never is. Raises DoesNotFit if the
-    rest of the request is too long, or if nothing would be left of one of these texts.
+    request is too long even without the texts of `said`, or if nothing would be left of one of them.
     """
     about = {
         "characters": name_all(characters),

@@ -18,7 +18,7 @@ DOCUMENTS = """
 
 
 def contribute(view: View) -> Contributed:
-    """Return the stored version, unless it is empty or the settings leave it out, with the gaps and the edges."""
+    """Return the gaps and the edges, and the stored version unless it is empty or the settings leave it out."""
     cached = view.cached
     gaps = list_gaps(cached)
     edges = cached.get("edges", ())
@@ -30,7 +30,7 @@ def contribute(view: View) -> Contributed:
 
 
 def source_of(version: int | None) -> str:
-    """Return the name of a version among the sources of a context."""
+    """Return the name by which the sources of a context list a version."""
     return f"summary:{version}"
 
 

@@ -28,7 +28,7 @@ from app.tools import toolbox
 from app.tools.wording import status_of, word_answered, word_effect
 
 MAX_NAME_CHARS = 100
-"""Of a longer name, which cannot be that of a tool, only this many characters are recorded."""
+"""The maximum length of a recorded name. A longer name, which no tool has, is cut to this length."""
 
 REFUSALS = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
 """The statuses of errors that say what is wrong with a call. Other statuses say that it could not be run now."""
@@ -52,7 +52,7 @@ class Given(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A call of a list: its record, its binding, or both."""
+    """One call in a list of calls: its record, its binding, or both."""
 
     call_id: UUID
     recorded: Recorded | None

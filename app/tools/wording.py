@@ -22,8 +22,8 @@ _STATUSES: Mapping[CallStatus, str] = {
 _SCHEMA_KEYS = ("type", "description", "enum", "items", "default")
 """The keywords of a field's schema that are sent to a model.
 
-Lengths and patterns are in the field's description only: servers that turn a schema into a grammar apply them
-literally, and some of them fail.
+Lengths and patterns are in the field's description only. Servers that turn a schema into a grammar would apply lengths
+and patterns literally, and some servers would fail.
 """
 
 _WRONG = {

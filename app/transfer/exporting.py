@@ -3,8 +3,8 @@
 Each page is read in a transaction of its own, so that no connection is occupied while a client reads slowly. A message
 is written as it is when its page is read; messages that are appended during the export are not in the file.
 
-If the chat was imported, parts of the file for which the service has no fields are exported again: the *source* of a
-message, and *kept* lines, which are no messages (`records.py`).
+If the chat was imported, the parts of the imported file for which the service has no fields are exported again: the
+*source* of a message, and *kept* lines, which are no messages (`records.py`).
 """
 
 from collections import deque

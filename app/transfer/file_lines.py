@@ -8,8 +8,10 @@ import orjson
 from app.transfer.transcript import Line, TranscriptError
 
 MAX_LINE_BYTES: Final = 8 * 1024 * 1024
-"""The maximum length of a line, in bytes. A longer line is refused, even if the service itself exported it: a message
-with many long swipes can have one."""
+"""The maximum length of a line, in bytes.
+
+A longer line is refused, also one that the service itself exported for a message with many long swipes.
+"""
 
 MAX_LINES: Final = 200_000
 """The most lines of a file."""

@@ -87,9 +87,9 @@ class JsonlLines:
 
 
 def _part(fields: Json, known: Collection[str]) -> tuple[Json, Source]:
-    """Return the fields of a line that are not `known`, and those that other formats had, from its field `OTHERS`.
+    """Return the fields of a line that are not `known`, and the sources of other formats in its field `OTHERS`.
 
-    They are stored, so that an export has them again (`records.py`).
+    Both are stored, so that an export has them again (`records.py`).
     """
     others = read_others(fields.get(OTHERS), NAME)
     skipped = {*known, *(() if others is None else (OTHERS,))}

@@ -118,7 +118,7 @@ class ChatRecord:
     Attributes:
         fields: The body of a `PUT` that makes the same chat, without fields that are null. `characters` has the
             disabled ones, too.
-        speakers: The names of those who speak as a character, in the order in which they first do.
+        speakers: The names of those who speak as a character, in the order in which they first speak.
         created_at: When the chat was created.
 
     """

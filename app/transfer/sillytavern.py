@@ -9,7 +9,7 @@
   pages, and notes (`extra.type` "comment"), are skipped: they are not part of the conversation.
 - `extra.type` "narrator" is the narrator. In a group chat every line names its speaker;
   an empty name counts as no name.
-- All swipes are read, except empty ones (a generation that failed), and only the text of each, without the model's
+- All swipes are read, except empty ones (generations that failed). Only the text of a swipe is read, not the model's
   reasoning. `mes` is the displayed text; it replaces the selected swipe if they differ, because edits may reach only
   `mes`.
 - The names in the header are unreliable (recent versions write "unused"), so the characters are the speakers.

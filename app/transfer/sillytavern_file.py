@@ -6,7 +6,7 @@ differs from the id that is made from its line number.
 
 The source of a message (`records.py`) has the fields that SillyTavern knows and the service does not, such as
 `swipe_info` and `gen_started`, and values that the service would write in another way: a time, an empty name, an empty
-swipe. Its `swipes` is the list of the file with a 1 in the place of each stored text, and with the empty entries as
+swipe. In the source, `swipes` is the list of the file with a 1 in the place of each stored text; empty entries stay as
 they were. Lines that are not messages are kept in their places: pages of SillyTavern itself (help, greetings, reports
 of tools), notes, and lines without a text. A file without a header, such as that of a group chat, is
 exported without one, unless a header is needed for fields of the chat.
@@ -225,7 +225,7 @@ def _write_date(at: datetime) -> str:
 
 
 def _split(value: Any) -> tuple[Json, Any]:
-    """Return what is below `OURS` in an object, and the rest of it; `value` itself if it is no object."""
+    """Return what is below `OURS` in `value`, and the rest, which is all of `value` if it has no object there."""
     if not isinstance(value, dict) or not isinstance(value.get(OURS), dict):
         return {}, value
     return dict(value[OURS]), {name: inner for name, inner in value.items() if name != OURS}

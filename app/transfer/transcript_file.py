@@ -4,7 +4,7 @@
 
 `actions` are the tool calls. Stored fields for which the format has none are in `meta.memobook`: the id, the name,
 swipes, metadata, marks. There is no header, so the fields of the chat are not in the file. A line may also have an
-`id`, a `name`, and a `seq`, which is ignored: the lines of a vault's transcript have them.
+`id`, a `name` and a `seq`, as the lines of a vault's transcript do. The `seq` is ignored.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -140,7 +140,7 @@ def _write_time(at: datetime) -> str:
 
 
 def _split(meta: Any) -> tuple[Json, Any]:
-    """Return what is below `OURS`, and the rest of `meta`; `meta` itself if it is no object."""
+    """Return what is below `OURS` in `meta`, and the rest, which is all of `meta` if it has no object there."""
     if not isinstance(meta, dict) or not isinstance(meta.get(OURS), dict):
         return {}, meta
     return meta[OURS], {name: value for name, value in meta.items() if name != OURS}

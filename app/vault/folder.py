@@ -16,7 +16,11 @@ from app.vault.manifest import MARKS, MAX_BYTES, read_manifest
 from app.vault.state_file import MAX_LINE_BYTES
 
 _DELETABLE = re.compile(r"\d{4}-\d{2}-\d{2}\.md|story/\d{4,}\.md")
-"""The pages that a new vault may lack. Only these are deleted, because the list in `marks.json` is not trusted."""
+"""Pages of a former vault that the new vault of a chat can lack.
+
+When a vault is written over a former one, only such pages are deleted, because the list of files in the former
+`marks.json` is not trusted.
+"""
 
 
 class FolderVault:

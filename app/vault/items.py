@@ -18,7 +18,10 @@ Digests = tuple[str, ...]
 """The hash of each part of an item."""
 
 Exported = Mapping[str, Mapping[str, Digests]]
-"""The hashes of the items of an export: for each part of the pages (`Item.page_part`), by mark, in the page's order."""
+"""The hashes of the items of an export, by part of the pages (`Item.page_part`) and then by mark, in the page's order.
+
+The mark of an item is the name at its end (`wording.py`).
+"""
 
 T = TypeVar("T")
 
@@ -34,7 +37,7 @@ class Item(NamedTuple):
 
     Attributes:
         kind: `memory`, `fact`, `block`, `memo` or `entry`.
-        page_part: The page; on `diary.md`, with the heading of the character.
+        page_part: The page; on `diary.md`, the page and the heading of one diary.
         line: The number of the first line.
         mark: The mark at its end, such as `memo-0192f3a1b2c3`; None if a person wrote the item, or removed the mark.
             The mark of a fact is computed from its key.

@@ -56,13 +56,14 @@ class Pages:
     Attributes:
         ref: The chat, as the caller sees it.
         chat: The line that the pages show.
-        now: The ages of memories decide which have faded into the archive. They are measured at the time of the newest
-            message, or at `now` if that is earlier or there is no message (`MemoryView.find_age_time`).
+        now: The ages of memories are measured at the time of the newest message, but not after `now`, and at `now` if
+            there is no message (`MemoryView.find_age_time`). The ages decide which memories have faded into the
+            archive.
         digests: The hashes of the items on the pages written so far, by part of the pages and then by mark. A part is a
             page, or the diary of one character on `diary.md`.
         names: For each mark, the id of the item, the key of a fact, or the label of a core block; for a summary or a
             recap, a fixed name.
-        diaries: The characters of the diaries, by their headings.
+        diaries: The characters of the diaries, by the headings of the diaries.
 
     """
 
@@ -229,9 +230,9 @@ class Pages:
         return mark
 
     def _record(self, page: str, written: str, before: str = "") -> str:
-        """Return `written`, an item, and record the hashes that it has when it is read back.
+        """Return the item `written`, and record the hashes of the item as `read_page` reads it.
 
-        `before` is the heading that the reader needs before the item.
+        `before` is the heading that `read_page` needs before the item.
         """
         for item in read_page(page, before + written)[0]:
             self.digests.setdefault(item.page_part, {})[str(item.mark)] = item.digests
@@ -272,11 +273,11 @@ class Pages:
         ]
 
     async def _list_memories(self) -> list[Memory]:
-        """Return the memories of the chat and those that it taught its user or tenant, the oldest first.
+        """Return the memories of the chat, and those of its user or tenant that were learnt in it, the oldest first.
 
-        Memories of the scope of the user with one character are left out unless that is the only active character. The
-        archive contains the memories that a person archived or that have faded. The limit `memories.max_memories` is
-        not applied, because which memories exceed it depends on the memories of other chats.
+        Memories of the user with one character are left out unless this character is the only active one. Memories in
+        the archive, which a person archived or which have faded, are included. The limit `memories.max_memories` is not
+        applied, because the result would then depend on the memories of other chats.
         """
         view = await memories.view_chat(self.db_session, self.ref, line=self.chat.line_id)
         view = view._replace(settings=view.settings.model_copy(update={"max_memories": _UNLIMITED}))

@@ -60,7 +60,7 @@ async def get_revision(db_session: DbSession, line: tuple[UUID, UUID]) -> int:
 
 
 async def count_most_keys(db_session: DbSession, owner_key: UUID) -> int:
-    """Count the keys that a user or a tenant has or had of each kind and character, and return the largest count.
+    """Count, for each kind and character, the keys that a user or a tenant has or had; return the largest count.
 
     Memories are not counted, because their number is not limited.
     """
@@ -103,7 +103,7 @@ _TAUGHT = "SELECT DISTINCT statement_id FROM teachings WHERE chat_key = $1 AND w
 
 
 async def list_taught(db_session: DbSession, chat_key: UUID) -> frozenset[UUID]:
-    """Return the ids of the statements (facts, blocks, memories) that a chat taught the scope of a user or a tenant."""
+    """Return the ids of the statements (facts, blocks, memories) of a user or a tenant that were learnt in a chat."""
     return frozenset(row["statement_id"] for row in await db_session.raw.fetch(_TAUGHT, chat_key))
 
 

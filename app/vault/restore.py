@@ -55,15 +55,15 @@ async def restore_vault(
 ) -> UUID:
     """Create the chat `ref` from a vault, with all of its lines, and return the id of its current line.
 
-    The chat's user is that of the vault, or the one that the caller's token is limited to. What the chat taught its
-    user or the tenant is written to their scopes again. If the chat has no user, all of that belongs to the new chat
-    alone. If the caller's token is limited to a user, only what the chat taught the same user is written to that user's
-    scope, and everything else belongs to the new chat alone. So nothing is written for another user.
+    The chat's user is that of the vault, or the one that the caller's token is limited to. Statements of the user and
+    the tenant are written to their scopes again, with two exceptions. If the chat has no user, these statements belong
+    to the new chat alone. If the caller's token is limited to a user, only the statements of this user are written to
+    the user's scope; statements of another user and of the tenant belong to the new chat alone.
 
     A vault contains no due work: the layers schedule what is missing or stale on the current line.
 
     Raises InvalidVault, ChatTaken, ChatBusy. Raises Forbidden if the caller's token is limited to the chat, and the
-    vault contains statements of a wider scope or a setting that selects one.
+    vault contains statements of a wider scope, or a setting that selects such a scope.
     """
     restoring = _Restoring(db_session, ref)
     batches = _form_batches(read_state(vault))
@@ -281,7 +281,7 @@ def _check_times(row: Row, names: Iterable[str]) -> None:
 async def _schedule(db_session: DbSession, line: tuple[UUID, UUID], layers: Sequence[Layer], *, now: datetime) -> None:
     """Let the layers schedule what is missing or stale, as when they are switched on.
 
-    What they change in `head` is not written: the chat itself has not changed.
+    Changes that the layers make in `head` are not stored, because the chat itself has not changed.
     """
     register_new(db_session, line, await queries.get_revision(db_session, line))
     head = await lock_line(db_session, *line)

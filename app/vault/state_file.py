@@ -43,7 +43,7 @@ class Row(NamedTuple):
         table: The name of the table.
         number: The number of its line.
         written: The row as JSON.
-        fields: The same, parsed.
+        fields: The fields of the row.
 
     """
 

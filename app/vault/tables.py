@@ -4,9 +4,9 @@ Every table with a column `chat_key` is in a vault unless `LEFT_OUT` names it, s
 without further code. Of the tables with an `owner_key` and no `chat_key`, only `statements` is in a vault; `LEFT_OUT`
 must name all others. PostgreSQL writes and reads the JSON, so every value returns exactly as it was.
 
-A row in a vault has no key of a chat, user or tenant, because an import gives the rows those of the new chat. Rows of
-`statements` and `teachings` have the field `scope` instead: `chat`, `user` or `tenant`. A *statement* is one fact,
-operation on a block, or memory; a *teaching* records from which message it was learnt.
+A row in a vault has no key of a chat, user or tenant, because an import writes the keys of the new chat, its user and
+its tenant. Rows of `statements` and `teachings` have the field `scope` instead: `chat`, `user` or `tenant`. A
+*statement* is one fact, operation on a block, or memory; a *teaching* records from which message it was learnt.
 """
 
 from collections.abc import Mapping, Sequence

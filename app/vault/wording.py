@@ -26,7 +26,7 @@ NOTHING = "*Nothing yet.*"
 
 ARCHIVED = " *archived*"
 NO_TAGS = " `,`"
-"""Ends a memory without tags whose text would otherwise seem to have some, or to be archived."""
+"""Added to a memory without tags if its text ends as if the memory had tags or were archived."""
 
 _HEADING = re.compile(r"^( {0,3})(\\*#{1,6}(?:[ \t]|$))")
 _UNDERLINE = re.compile(r"^( {0,3})(\\*(?:=+|-+)[ \t]*)$")
@@ -54,7 +54,7 @@ def close_code(text: str) -> str:
 def escape_headings(text: str) -> str:
     """Return a text that Markdown shows without headings; lines of code stay as they are.
 
-    A backslash is put before the marks that begin a heading, and before those that underline one.
+    A backslash is put before the characters that begin a heading, and before those that underline one.
     """
     return replace_headings(text, _HEADING, _UNDERLINE, _ESCAPED)
 
@@ -77,9 +77,10 @@ def replace_headings(text: str, heading: re.Pattern[str], underline: re.Pattern[
 
 
 def follow_fence(fence: str, line: str) -> str:
-    """Return the fence of the block of code that is open after a line; `fence` is that of the block open before it.
+    """Return the fence of the block of code that is open after `line`, or an empty text if none is open.
 
-    Both are empty if no block is open.
+    A fence consists of the characters that begin a block, such as three backticks. `fence` is that of the block that is
+    open before `line`, or empty.
     """
     found = _FENCE.match(line)
     if not fence:
@@ -143,7 +144,7 @@ def word_tags(tags: Sequence[str]) -> str:
 
 
 def _escape_tag(tag: str) -> str:
-    """Return a tag that contains neither a line break nor a backtick, and no comma without a backslash."""
+    """Return a tag, escaped so that it has no line break, no backtick, and no comma without a backslash."""
     replaced = tag.replace("\\", "\\\\").replace(",", "\\,").replace("`", "\\q")
     return replaced.replace("\n", "\\n").replace("\r", "\\r")
 

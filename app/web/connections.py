@@ -18,8 +18,8 @@ class ConnectionLimits:
         max_connections: Open connections. If there are more, one is closed to make room: the one whose request line and
             headers have been incomplete longest; else the one that has been idle longest; else the one whose client has
             not read its answer for longest. If there is none of these, the new connection gets a 503.
-        head_s: Seconds for the request line and the headers (for the first request counted from the opening of the
-            connection, for a later one from its first byte).
+        head_s: Seconds for the request line and the headers. They count from the opening of the connection for the
+            first request, and from the first byte of a later request.
         body_s: Seconds for a body, from the end of the headers.
         write_s: Seconds in which a client must read at least `min_read_bytes` of an answer that waits to be sent; a
             slower client is disconnected.
@@ -29,7 +29,7 @@ class ConnectionLimits:
         pipelined: Requests that wait on one connection for the answers to earlier ones.
         discarded_bytes: Bytes of a body that are read after the request was answered.
         linger_s: Seconds in which a client can read a refusal before its connection is closed.
-        lingering_bytes: Bytes that are read and dropped meanwhile.
+        lingering_bytes: Bytes that are read and dropped after a refusal.
         min_read_bytes: See `write_s`.
         stalled_s: Seconds after which a connection whose client does not read its answer may be closed to free memory.
         unfinished_heads_bytes: Bytes of incomplete request lines and headers on all connections together.

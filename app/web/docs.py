@@ -27,7 +27,7 @@ _UNSNIFFED = {"X-Content-Type-Options": "nosniff"}
 
 
 def docs_router() -> APIRouter:
-    """Return a router with the schema, the page and its three assets. They are not part of the schema.
+    """Return a router with the schema, the page and its three assets. The schema does not list these routes.
 
     The application must be an `Api` that is created with `docs_url=None` and `openapi_url=None`.
     """
@@ -66,7 +66,7 @@ def _asset(name: str, media_type: str) -> Callable[[], Awaitable[Response]]:
 
 @cache
 def _read(name: str) -> bytes:
-    """Return a file of the bundle. All answers share it, so clients that do not read theirs use no memory for it."""
+    """Return a file of the bundle. All answers share one copy of it, so unread answers need no further memory."""
     return (_BUNDLE / name).read_bytes()
 
 

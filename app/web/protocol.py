@@ -134,8 +134,8 @@ class BoundedProtocol(HttpToolsProtocol):
             # for another protocol. The bytes after it are not HTTP.
             self._end_after_answer()
         except httptools.HttpParserError as error:
-            # No variable may refer to the cause: its traceback refers to this frame, so `data` would be kept until the
-            # next garbage collection.
+            # No variable here may refer to the error that `_refusal_in` returns: the traceback of that error refers to
+            # this frame, so `data` would be kept until the next garbage collection.
             self._refuse(_refusal_in(error))
         except HeadTooLarge as error:
             self._refuse(error)
@@ -153,8 +153,8 @@ class BoundedProtocol(HttpToolsProtocol):
         begun, self._body_bytes = self._requests_begun, 0
         self.parser.feed_data(hide_upgrade(bytes(part)) if self._phase is Phase.HEAD else part)
         if self._requests_begun - begun > expected:
-            # Another request began in this part, after the end of the former one. How many of the bytes belong to it
-            # is unknown, so its count begins with the next part.
+            # Another request began in this part. It is unknown how many bytes of the part belong to this request, so
+            # its count begins with the next part.
             self._overhead_bytes = 0
         else:
             self._overhead_bytes += len(part) - self._body_bytes

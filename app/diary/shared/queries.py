@@ -44,8 +44,8 @@ _OTHER = f"""o.user_key = c.user_key AND o.line_status = 'current' AND o.{SETTIN
 
 _NAMES = write_known_names(_OTHER)
 
-# A fork has copies of entries, with the same ids. A copy of an entry that the line itself has is left out. In a diary,
-# entries that are not copies are newer than copies, so the limit can be applied before copies are left out. Of several
+# A fork has copies of entries, with the same ids. A copy of an entry that the line itself has is left out. In a fork's
+# diary, the copies are older than all other entries, so the limit can be applied before copies are left out. Of several
 # copies in other chats, that of the oldest chat is read: it is the original, which people edit.
 _NOT_OWN = """NOT EXISTS (
         SELECT FROM diary_entries m
@@ -76,7 +76,7 @@ _HELD = f"""
 
 
 def _write_rows(entries: str) -> str:
-    """Return a scalar subquery of [character, entries] of each character of the line, as JSON."""
+    """Return a scalar subquery that selects [character, entries] for each character of the line, as JSON."""
     return f"""(
         SELECT json_agg(json_build_array(p.value ->> 'name', (
             SELECT json_agg(json_build_array(f.chat_key, f.chat_id, f.entry_id, f.origin, f.content, f.dated_at,
@@ -117,7 +117,7 @@ async def list_newest(db_session: DbSession, line: tuple[UUID, UUID], character:
 
 
 async def read_shared(db_session: DbSession, line: tuple[UUID, UUID]) -> str | None:
-    """Return what the statement of a context reads of other chats (`View.queried`); None if the line shares nothing."""
+    """Return the entries of other chats as a context reads them (`View.queried`); None if the line shares nothing."""
     found: str | None = await db_session.raw.fetchval(_READ, *line)
     return found
 

@@ -27,7 +27,7 @@ async def hold_shared(
     *,
     is_first: bool,
 ) -> dict[str, Any]:
-    """Return the cached form of a shared diary: its own entries, and the ids of those of other chats that it holds.
+    """Return the cached form of a shared diary: its own entries, and the ids of the held entries of other chats.
 
     Args:
         db_session: Open unit of work.

@@ -91,7 +91,7 @@ class Room:
 
     @property
     def writes(self) -> int:
-        """The maximum number of connections for changes of chats: all but a quarter; of two or three, all but one."""
+        """The maximum number of connections that change chats: all but a quarter; with two or three, all but one."""
         return max(1, self.connections - max(1, self.connections // 4))
 
     @property
@@ -136,8 +136,8 @@ class Admission:
         self._reads_waiting: OrderedDict[str | None, _Queue] = OrderedDict()
         self._writes_waiting: OrderedDict[str | None, _Queue] = OrderedDict()
         self._waiting: dict[str | None, int] = {}
-        # For each waiting tenant, the value of `_grants` (of all tenants) after its last grant. If it has had no grant
-        # since it began to wait, the value at that moment.
+        # For each waiting tenant, the value of `_grants` after the tenant's last grant. Until the first grant, this is
+        # the value when the tenant began to wait. `_grants` counts the grants to all tenants.
         self._served: dict[str | None, int] = {}
         self._all_waiting = 0
         self._numbers = 0

@@ -36,8 +36,8 @@ class ModelError(Exception):
     Attributes:
         reason: One line that may be shown to people; it contains no key, prompt or address.
         transient: Whether the same request may succeed later.
-        curable: Whether requests of this kind may succeed later, because the error is transient, or because it is an
-            error in the key, the account or the settings of the model that a person can correct.
+        curable: Whether the call may succeed later: the error is transient, or a person can correct its cause in the
+            key, the account or the settings of the model.
         retry_after_s: The delay that the server asked for, or None.
         prompt_tokens: The prompt tokens that the failed call used, as counted by the server, or None.
         completion_tokens: The answer tokens that the failed call used, including reasoning, or None.

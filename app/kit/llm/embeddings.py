@@ -12,8 +12,8 @@ class Embeddings:
     """The vectors of some texts.
 
     Attributes:
-        vectors: One vector for each text, in the order of the texts. The vector of a text to which the model gives no
-            direction is all zeros; its similarity with every other vector is 0.
+        vectors: One vector for each text, in the order of the texts. If the model returns only zeros for a text, the
+            vector is all zeros; its similarity with every other vector is 0.
         tokens: The tokens that the call used, as counted by the server, or None if the server counted none.
 
     """

@@ -2,8 +2,8 @@
 
 A *forced* cut shortens a history that has reached its greatest length. If it falls in the open scene, that scene ends
 at the cut. Without the wait, the cut could end a scene in the middle. This matters for an import, which can exceed
-that length before the first search for a break has run. The wait ends after ten minutes, or when the search has failed
-for good.
+the greatest length before the first search for a break has run. The wait ends after ten minutes, or when the search
+has failed for good.
 """
 
 from dataclasses import replace

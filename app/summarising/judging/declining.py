@@ -49,7 +49,7 @@ class _Language:
     """How models decline in one language.
 
     Attributes:
-        unable: "I cannot", "I am not comfortable", with the verb of what is declined.
+        unable: Phrases such as "I cannot" or "I am not comfortable", with a verb for the declined task.
         task: Tasks and reasons that only a model is likely to name when it declines.
 
     """
@@ -121,7 +121,7 @@ def _is_notice(sentence: str, known: str, *, is_whole: bool) -> bool:
     """Return whether `sentence` says that a filter or a policy blocked the request, in words that are not in `known`.
 
     A sentence such as "The message was removed." counts only if it is the whole answer (`is_whole`): the rest of the
-    answer is at most advice to try again. If it gives a reason, that must be typical of filters, such as safety.
+    answer is at most advice to try again. If the sentence gives a reason, the reason must be typical of filters.
     """
     if is_whole and _BLOCKED.fullmatch(sentence):
         return fold(sentence) not in known

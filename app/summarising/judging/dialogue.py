@@ -27,8 +27,9 @@ def is_script(text: str, *, first_person: bool) -> bool:
 
     A text that begins with a name and an action is a script. In any other script, at least half of the lines, and at
     least two, begin with a name. Other texts have such lines, too ("Mira: a clockmaker"), so at least half of these
-    lines must be speech: they begin with an action or a quotation mark, or, unless the text is in the first person,
-    contain a word such as "I", "my" or "you" or end with a question or exclamation mark.
+    lines must be speech. A line is speech if an action or a quotation mark follows the name. Unless the text is in the
+    first person, a line is also speech if it has a word such as "I" or "you", or ends with a question or exclamation
+    mark.
     """
     if _acts_after_name(text):
         return True
@@ -47,8 +48,8 @@ def invents_dialogue(text: str, speech: Sequence[str], folded: str, *, may_trans
         text: The answer.
         speech: Its quotations.
         folded: The material, as `speech.fold` normalises it.
-        may_translate: Whether quotations can be translations. Then their words are new anyway, so only a share that
-            is too large for any summary counts.
+        may_translate: Whether quotations can be translations. Then their words are new anyway, so the quotations count
+            only if they are too large a share of the text for any summary.
 
     """
     letters = max(count_letters(text), 1)

@@ -34,7 +34,7 @@ _MOST_REMARK_CHARS = 2_000
 _MUCH_MATERIAL_LETTERS = 1_000
 _MATERIAL_PER_LETTER = 100
 _MOST_LEAST_LETTERS = 60
-"""An answer should have a hundredth of the letters of its material; this number is always enough."""
+"""An answer should have at least a hundredth as many letters as its material; this number is always enough."""
 
 _LEAST_KEPT_SHARE = 0.2
 """The least share of the former text's words that an answer has to keep."""
@@ -49,7 +49,7 @@ In the corpus of answers (`tests/summarising/judging`), good ones keep 0.15 and 
 """
 
 _LEAST_KNOWN_SHARE = 0.15
-"""The least share of an answer's words that much material has (measured in ADR 0021)."""
+"""The least share of an answer's words that must be in its material, if the material is long (measured in ADR 0021)."""
 
 _UNFINISHED = re.compile(r"[\w,;:(–—-]$")
 _STOPS = re.compile(r"[.!?。！？]")
@@ -312,7 +312,7 @@ _PRESENT = _story("it shows a scene in the present tense", once=True)
 
 
 def _find_language(text: str, material: Material, identify: Identify) -> Refusal | None:
-    """Return a refusal if `text` is in another script or language; with a wish, if it is in another script."""
+    """Return a refusal if `text` is in the wrong script or language; with a wish, only the script is compared."""
     asked = material.asked_language
     if not material.wished:
         return find_language_fault(text, material.sources, asked, identify)

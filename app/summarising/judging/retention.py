@@ -1,4 +1,4 @@
-"""Measures how much of a former text a new one keeps, and how much of a new text its material has. Pure.
+"""Measures how much of a former text a new text keeps, and how much of a new text comes from its material. Pure.
 
 A comparison of lengths would miss a new text that only continues the story, because it can be as long as the summary
 that it replaces. So this module compares words, such as names, dates and places. Words that also occur in the new

@@ -48,7 +48,7 @@ _IN_LATIN = re.compile(
 
 
 def find_script_fault(text: str, sources: Iterable[str], language: str | None) -> Refusal | None:
-    """Return a refusal if most of `text` is in a script that is not that of `language` and is rare in `sources`.
+    """Return a refusal if most of `text` is in a script that is rare in `sources` and is not that of `language`.
 
     `language` is the first part of a language tag, or None if the language of the sources is wanted.
     """

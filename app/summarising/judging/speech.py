@@ -1,6 +1,7 @@
 """Divides a text into narration and quoted speech, for all usual kinds of quotation marks. Pure.
 
-Each kind is searched for within its line only, from left to right, so the time is linear in the length of the text.
+A quotation never goes beyond its line, and each line is read from left to right, so the time is linear in the length of
+the text.
 """
 
 import re
@@ -23,7 +24,7 @@ _CLOSING = {
     "'": "'",
 }
 _SINGLE = "‘‚'"
-"""Marks that also serve as apostrophes, so a closing mark is never followed by a letter."""
+"""Marks that can also be apostrophes. A closing mark before a letter or digit counts as an apostrophe."""
 
 _AMBIGUOUS = "”»›'‘"
 """Marks that open a quotation only at the beginning of a word."""
@@ -51,7 +52,7 @@ class Divided:
 def divide(text: str) -> Divided:
     """Return the narration and the quotations in `text`. A quotation without an end goes on to the end of its line.
 
-    A mark that can be an apostrophe (`_SINGLE`) opens a quotation only if that has an end.
+    A mark that can be an apostrophe (`_SINGLE`) opens a quotation only if the quotation has an end.
     """
     narration: list[str] = []
     speech: list[str] = []
