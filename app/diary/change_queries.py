@@ -68,7 +68,7 @@ _LIST_WRITING = """
 
 _WRITTEN_PERIODS = """
     SELECT DISTINCT last_seq FROM diary_entries
-    WHERE chat_key = $1 AND line_id = $2 AND first_seq IS NOT NULL AND last_seq >= $3"""
+    WHERE chat_key = $1 AND line_id = $2 AND first_seq IS NOT NULL AND last_seq = ANY ($3)"""
 
 _OLDEST_FAILED = """
     SELECT key FROM work
@@ -203,9 +203,9 @@ async def list_writing(
     return await db_session.raw.fetch(_LIST_WRITING, *line, layer, prefix, from_seq)
 
 
-async def list_written_periods(db_session: DbSession, line: Line, from_seq: int) -> set[int]:
-    """Return the last seq of each period that ends at or after `from_seq` and about which the service has an entry."""
-    return {row["last_seq"] for row in await db_session.raw.fetch(_WRITTEN_PERIODS, *line, from_seq)}
+async def list_written_periods(db_session: DbSession, line: Line, ends: Sequence[int]) -> set[int]:
+    """Return those of the last seqs `ends` of periods about which the service has an entry."""
+    return {row["last_seq"] for row in await db_session.raw.fetch(_WRITTEN_PERIODS, *line, list(ends))}
 
 
 async def list_oldest_failed(db_session: DbSession, line: Line, layer: str, prefix: str, *, newest: int) -> list[str]:

@@ -241,12 +241,14 @@ async def _reopen_unwritten(db_session: DbSession, head: Head, from_seq: int) ->
     line, period = head.line, head.cursors[NAME].get("period")
     if not period:
         return None
+    begins_seq, keys = OpenPeriod.from_json(period).first_seq, list[str]()
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, from_seq)
-    ends = sorted({(row["last_seq"], row["last_seq"]) for row in writing})
-    found = await list_not_deleted(db_session, *line, ends) if ends else []
+    if not writing:
+        return begins_seq
+    ends = sorted({row["last_seq"] for row in writing})
+    found = await list_not_deleted(db_session, *line, [(end, end) for end in ends])
     closed = {message.seq for message in found if can_end_turn(message)}
-    closed |= await change_queries.list_written_periods(db_session, line, from_seq)
-    begins_seq, keys = OpenPeriod.from_json(period).first_seq, []
+    closed |= await change_queries.list_written_periods(db_session, line, ends)
     for row in sorted(writing, key=lambda row: (row["last_seq"], row["first_seq"]), reverse=True):
         if row["last_seq"] not in closed and row["last_seq"] + 1 == begins_seq:
             begins_seq = row["first_seq"]

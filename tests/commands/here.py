@@ -1,6 +1,7 @@
 """Commands in the process of the tests, for what does not depend on the process.
 
-A process of its own spends seconds on importing the service. Each command also has tests that start one.
+A process of its own spends seconds on importing the service. Each command also has tests that start one. Nothing ends
+a command here that does not end, and a command that goes on to serve would change the logging of this process.
 """
 
 import asyncio

@@ -58,7 +58,7 @@ async def test_a_database_that_does_not_exist_is_named(tmp_path: Path, servers: 
 
 async def test_a_migration_ends_without_a_server(tmp_path: Path) -> None:
     url = f"postgresql://memobook@/memobook?host={tmp_path}"
-    said = await refusal_here(tmp_path, "migrate", MEMOBOOK_DATABASE_URL=url)
+    said = await refusal(tmp_path, "migrate", MEMOBOOK_DATABASE_URL=url)
     assert said == "memobook: MEMOBOOK_DATABASE_URL: The database is not reachable.\n"
 
 

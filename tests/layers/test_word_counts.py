@@ -134,7 +134,7 @@ async def test_words_are_counted_and_shown(
     assert segment is not None
     assert segment["text"] == "## Words\n\nCharacter: 40\nUser: 40\n\nCharacter: 40\nUser: 40"
     assert segment["sources"] == ["words:0", "words:1"]
-    assert 'Under "Words" is how much each of you has said.' in found["segments"][0]["text"]
+    assert '"Words" is how much each of you has said.' in found["segments"][0]["text"]
     usage = ok(await api.get("/v1/usage"), 200)["items"]
     assert [(item["layer"], item["calls"]) for item in usage] == [("words", 2)]
     text = (await api.get("/metrics")).text

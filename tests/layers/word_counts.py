@@ -317,7 +317,7 @@ COUNTS = """
     FROM word_counts w WHERE w.chat_key = c.chat_key AND w.line_id = c.line_id AND w.source_hash = w.current_hash"""
 
 SEGMENT = SegmentSpec(
-    NAME, instruction='Under "Words" is how much each of you has said.', after="pinned", trimmed_before="diary"
+    NAME, instruction='"Words" is how much each of you has said.', after="pinned", trimmed_before="diary"
 )
 
 
