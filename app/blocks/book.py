@@ -156,9 +156,8 @@ def say(edit: Edit) -> Said:
 async def _write(db_session: DbSession, scope: ScopeKey, label: str, text: str, *, now: datetime) -> bool:
     log = await reading.list_log(db_session, Viewpoint.of_scope(scope), KIND)
     held = fold(log, scope.character or None).get(label)
-    # If the block has this text from a person already, it is not stored again. There is one exception: a tool has
-    # written another text later, whose reply was taken back. If that reply returned, the tool's text would replace the
-    # person's text.
+    # If the block has this text from a person already, it is not stored again, unless a tool wrote another text after
+    # it for a reply that was then taken back: if that reply returned, the tool's text would replace the person's.
     is_written = held is not None and _is_written(held.log, text)
     if held is None or not is_written or not await reading.is_newest(db_session, scope, KIND, held.deciding):
         edited = held is not None and _changes_others(held)
@@ -201,8 +200,8 @@ async def _edit(db_session: DbSession, view: Viewpoint, edit: Edit, *, now: date
     edited = held is not None and _changes_others(held)
     if held is not None and held.count_of(view.scope.rank) >= MAX_OPERATIONS:
         if edit.label == LABEL and not held.is_written_by_person:
-            # After a person's `replace`, later memories are not added, and the person did not ask for that. So the
-            # whole text is stored as one that the service wrote.
+            # The text before this edit is stored as a text of the service. As a person's `replace`, it would keep later
+            # memories out of the block, which the person did not ask for.
             whole = say(Edit(edit.label, "replace", held.text))
             await set_by_person(db_session, view.scope, whole, edited=False, now=now, origin="extractive")
         else:

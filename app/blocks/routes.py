@@ -39,9 +39,9 @@ async def list_blocks(
 ) -> Response:
     """List the core blocks as they hold for a chat, in the order of the prompt.
 
-    A text that was written whole in a near scope replaces the texts of wider scopes; an edit in a near scope is applied
-    to the texts of wider scopes. A block into which nothing was written is left out, except `facts` if it begins with
-    memories (those of importance 0.7 or more).
+    A text that was written whole in a near scope replaces those of wider scopes. An edit in a near scope changes the
+    text of the wider scopes only as this chat sees it. A block into which nothing was written is left out, except
+    `facts` if it begins with memories (those of importance 0.7 or more).
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)

@@ -89,14 +89,14 @@ class TextsAdded(LineEvent):
 class MessagesChanged(LineEvent):
     """Messages were edited, deleted, restored, hidden, un-hidden, excluded or included, or got another time.
 
-    The event also reports that a person cleared the choice to keep a message visible (`unpinned`), and that tool calls
-    may have other results (`relinked`).
+    The event also reports that auto-hide may hide a message again (`unpinned`), and that tool calls may have other
+    results (`relinked`).
 
     Attributes:
         pairs: Each changed message before and after, in seq order. The two are equal if only the time changed.
         redated: The seqs of the messages whose times have changed.
-        unpinned: Whether a person cleared the choice to keep a message visible, so that auto-hide may hide it. A
-            message without another change is not in `pairs`.
+        unpinned: Whether a person had made a message visible for good and has taken this back, so that auto-hide may
+            hide it. A message without another change is not in `pairs`.
         relinked: Whether a message makes other tool calls or is the result of another call, so that a message that only
             makes calls may gain or lose its result. A message without another change is not in `pairs`.
 
@@ -289,8 +289,8 @@ def count_appended(
     A message that only makes tool calls counts as not sent here. If the event `answers_calls`, its follower makes a new
     count of the messages that are sent (`history_messages`), in which such a message counts if it has a result.
 
-    Whether the cache had expired is decided before the pause is stored, because the last prompt was cached for the
-    duration that was chosen before the pause.
+    Whether the provider's cache had expired is decided before the pause is stored. Storing it can change for how long
+    `cache: auto` caches, but the last prompt was cached for the duration that was chosen before.
     """
     silence_s = (now - head.last_active_at).total_seconds()
     event = MessagesAppended(

@@ -140,7 +140,7 @@ def record(db_session: DbSession, line: Line, *names: str, in_context: bool = Tr
         db_session: Open unit of work.
         line: The chat's key and the line's id.
         names: The names of the changes: a layer's name, `recap`, or one of the names of this module.
-        in_context: Whether contexts can show the change. With False, an append in the same transaction leaves
+        in_context: Whether contexts can show the change. If not, a transaction that otherwise only appends leaves
             `base_revision` as it is.
 
     """

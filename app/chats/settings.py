@@ -176,15 +176,15 @@ class ChatSettings(Section):
     )
     cache: Literal["auto", "off", "5m", "1h"] = Field(
         "auto",
-        description="How long the provider should cache the prompt; `off` gives no breakpoints. `auto` chooses what "
-        "would have cost least with the last 16 pauses before the user's messages.",
+        description="How long the provider should cache the prompt; `off` gives no breakpoints. `auto` chooses the "
+        "duration that would have cost least, given how long the last 16 pauses before the user's messages were.",
     )
     cache_ttl_s: int = Field(
         300,
         ge=0,
         le=86_400,
         description="If a pause is longer than this, in seconds, the prompt counts as no longer cached, and the "
-        "history may be cut early (`cold`). If not set: 3,600 with `1h`, also if `auto` chose it; otherwise 300.",
+        "history may be cut early (`cold`). If not set: 3,600 if `cache` is `1h` or `auto` chose `1h`; otherwise 300.",
     )
     timestamps: Literal["off", "inline"] = Field(
         "off",

@@ -31,8 +31,8 @@ FULL_ITEMS = 10
 """The most items that the prompt asks for. An answer with so many items may be incomplete."""
 
 LEAST_DIVIDED_MESSAGES = 16
-"""An answer with FULL_ITEMS items about fewer messages than this counts as complete. So 40 messages that fit the
-model's context need at most seven answers."""
+"""An answer with FULL_ITEMS items about fewer messages than this counts as complete. A longer range is halved. So 40
+messages that fit the model's context need at most seven answers: one about all, two about 20 each, four about 10."""
 
 HISTORY_MESSAGES = 500
 """The number of messages in which the frequencies of words are counted: the last ones up to the end of the range."""

@@ -63,8 +63,8 @@ class ContextQuery(BaseModel):
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
         None,
         description="The text to search for (see `recall`); by default the newest message, with earlier ones if it is "
-        "short. If the context exceeds `max_tokens`, the results are left out first. If a `query` is given, the "
-        "results are left out after `time`, the diary and the memos.",
+        "short. If the context exceeds `max_tokens`, the results are the first that is left out. But with a "
+        "`query`, `time`, the diary and the memos are left out before them.",
     )
     recall: Literal["off", "auto"] | None = Field(
         None,

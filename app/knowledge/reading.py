@@ -124,7 +124,7 @@ async def find_deciding(db_session: DbSession, view: Viewpoint, kind: str, key: 
 async def is_newest(db_session: DbSession, scope: ScopeKey, kind: str, known: Known) -> bool:
     """Return whether a scope has no newer statement about the key, not even one that is not live.
 
-    Such a statement would hold if the reply or the messages that taught it returned.
+    A newer one that is not live would hold again if the reply or the messages that taught it were restored.
     """
     newest_id = await queries.find_newest_id(db_session, scope, kind, known.key)
     return newest_id is not None and newest_id == known.statement_id

@@ -43,7 +43,7 @@ class RefusalOut(BaseModel):
     """An answer of the model that was refused."""
 
     kind: RefusalKind = Field(description=f"What is wrong with the answer. {REFUSAL_KINDS}")
-    reason: str = Field(description="The fault, as the next request to the model described it.")
+    reason: str = Field(description="The fault in words. The service asks the model again with these words.")
 
 
 _RENAME_IN_FILTERS = """

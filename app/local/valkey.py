@@ -26,7 +26,7 @@ class Valkey:
     """A Valkey server that listens on a socket in `sockets`.
 
     Args:
-        directory: DATA, for the log and the working directory.
+        directory: The data directory of the embedded stack. The server works and logs in it.
         sockets: The directory of its socket.
 
     """

@@ -22,7 +22,7 @@ Tag = Annotated[Text, Field(min_length=1, max_length=MAX_TAG_CHARS, pattern=r"\S
 Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
 
 _CONTENT = "The memory, best one sentence."
-_CATEGORY = "The subject; null if none of these applies."
+_CATEGORY = "The subject; null if it has none of these subjects."
 _IMPORTANCE = f"From 0 to 1; null is {DEFAULT_IMPORTANCE}."
 _TAGS = "Short words; null is none."
 

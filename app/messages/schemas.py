@@ -265,8 +265,8 @@ class MessagePut(MessageIn):
     If the chat has it, an optional field that is left out keeps its value, and null clears it. The text is always
     required, as `content` or in `swipes`. If it is one of the message's texts, that swipe is selected. Without
     `swipes`, a new text is an edit of the selected swipe. With `swipes`, new texts are added as swipes, and stored ones
-    are kept. Exception: if the selected text is new, it is an edit of the stored text with the same index, unless
-    `swipes` contains this stored text.
+    are kept. But if the selected text is new and the list lacks the stored text that has the same index, the selected
+    text replaces it, as an edit.
     """
 
     swipes: Swipes = Field(

@@ -23,7 +23,7 @@ class OpenScene:
         unjudged: How many of these are after `judged_seq`; None after a change. Counting may stop as for `count`.
         judged_seq: The last seq on which a search has decided whether a scene ends. It may be in an earlier scene.
         after_pause: Whether the conversation has paused since the last search.
-        hide_in: How many more messages are needed until auto-hide can hide another scene; 0 if none waits for that.
+        hide_in: How many more messages auto-hide needs before it can hide the next scene; 0 if no scene waits for them.
         waits_since: When a forced cut began to wait for searches, as ISO 8601; None if none waits.
 
     """
@@ -90,7 +90,7 @@ class SceneChange:
         gone: Those of them that are deleted now.
         touches_open: Whether one of them is in the open scene, so that it has to be counted again.
         shrinks_open: Whether a deleted one is in the open scene, so that it may have no messages left.
-        alters_sight: Whether other messages than before can be sent, so that auto-hide may have to keep other messages
+        alters_sight: Whether it has changed which messages can be sent, so that auto-hide may have to keep others
             visible.
 
     """

@@ -87,9 +87,9 @@ BREAK_MESSAGE_TOKENS = 80
 """The number of tokens that each new message adds to the limit of the texts in a request for a break.
 
 The limit is for all texts together. It is this number times the number of new messages (at least ENOUGH_MESSAGES), plus
-CONTEXT_TOKENS for the judged messages before them, which are only context. So all requests about a scene of 110
-messages without pauses cost at most 25,000 tokens together, however long its messages are. Shortening keeps the
-beginning and the end of a message, where a change of the place or the time usually is.
+CONTEXT_TOKENS for the earlier messages before them, which get no break and are only context. So all requests about a
+scene of 110 messages without pauses cost at most 25,000 tokens together, however long its messages are. Shortening
+keeps the beginning and the end of a message, where a change of the place or the time usually is.
 """
 
 _RECAP_RULES = """\

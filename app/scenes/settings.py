@@ -32,7 +32,7 @@ class SceneSettings(LayerSettings):
         "searched yet; 4 are enough if there was a long pause before or between them.",
     )
     offset: int = Field(
-        2, ge=0, le=50, description="How many of the newest messages a search reads, but sets no break on."
+        2, ge=0, le=50, description="How many of the newest messages can get no break. A search reads them, too."
     )
     min_messages: int = Field(10, ge=1, le=1_000, description="A search closes no scene with fewer messages.")
     max_messages: int = Field(

@@ -27,7 +27,7 @@ async def find_words_meant(
     names: Iterable[str],
     speakers: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return by misspelt term the word of the line's messages that is probably meant.
+    """Return for each misspelt term the word of the line's messages that is probably meant.
 
     A term is corrected only if it is not part of a name of the chat, if no text of `rows` has it or a similar word, and
     if none of the line's messages that `count_texts` considers has it. If no term can be corrected, no text is read.

@@ -17,7 +17,8 @@ class SessionSettings(LayerSettings):
 
     enabled: bool = Field(
         False,
-        description="Whether sessions end by themselves. If it is left out, setting a limit below switches it on.",
+        description="Whether sessions end by themselves. If it is left out, it becomes true with any of the following "
+        "limits.",
     )
     idle_timeout_s: int | None = Field(
         None,

@@ -62,8 +62,8 @@ class _Onto:
 
     Attributes:
         chain: Its newest valid version is the base.
-        until_seq: The seq that this fold must reach; 0 if there is no such seq. If the range is long, a later fold
-            reaches it.
+        until_seq: The seq that this fold, or in a long range one of the folds after it, must reach; 0 if there is no
+            such seq.
         replaced: The versions that the fold replaces, because a person wants the newest of them made again.
 
     """
