@@ -1,6 +1,7 @@
 """An application and a worker with a scripted embedding model."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -42,19 +43,38 @@ async def model(database: Database) -> AsyncIterator[ScriptedEmbeddings]:
 async def api(
     database_url: str, servers: Urls, clock: SteppedClock, model: ScriptedEmbeddings, key: str
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of an application with this model."""
-    app = create_app(
-        Settings(
-            database_url=database_url,
-            redis_url=servers.redis_url,
-            settle_s=SETTLE_S,
-            embeddings_base_url=model.base_url,
-            embeddings_model="scripted",
-            embeddings_query_timeout_s=2 if SLOWNESS == 1 else 10,
-            _env_file=None,
-        ),
-        clock=clock,
+    """A client of an application with this model, which waits until a query has its vector."""
+    settings = settings_of(database_url, servers, model, query_timeout_s=2 if SLOWNESS == 1 else 10)
+    async with serving(settings, clock, key) as client:
+        yield client
+
+
+@pytest.fixture
+async def impatient_api(
+    database_url: str, servers: Urls, clock: SteppedClock, model: ScriptedEmbeddings, key: str
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of another application with this model, for queries to which the model does not answer."""
+    async with serving(settings_of(database_url, servers, model, query_timeout_s=0.3), clock, key) as client:
+        yield client
+
+
+def settings_of(database_url: str, servers: Urls, model: ScriptedEmbeddings, *, query_timeout_s: float) -> Settings:
+    """The settings of an application with this model."""
+    return Settings(
+        database_url=database_url,
+        redis_url=servers.redis_url,
+        settle_s=SETTLE_S,
+        embeddings_base_url=model.base_url,
+        embeddings_model="scripted",
+        embeddings_query_timeout_s=query_timeout_s,
+        _env_file=None,
     )
+
+
+@asynccontextmanager
+async def serving(settings: Settings, clock: SteppedClock, key: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of an application with these settings."""
+    app = create_app(settings, clock=clock)
     async with client_of(app, key) as client:
         yield client
     state = app.state
