@@ -40,8 +40,8 @@ async def list_blocks(
     """List the core blocks as they hold for a chat, in the order of the prompt.
 
     A text that was written whole in a near scope replaces those of wider scopes. An edit in a near scope changes the
-    text of the wider scopes only as this chat sees it. A block into which nothing was written is left out, except
-    `facts` if it begins with memories (those of importance 0.7 or more).
+    text of the wider scopes only as this chat sees it. The service itself writes memories of importance 0.7 or more
+    into the block `facts`. A block into which nothing was written is left out.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)

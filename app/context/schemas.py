@@ -63,8 +63,8 @@ class ContextQuery(BaseModel):
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
         None,
         description="The text to search for (see `recall`); by default the newest message, with earlier ones if it is "
-        "short. If the context exceeds `max_tokens`, the results are the first that is left out. But with a "
-        "`query`, `time`, the diary and the memos are left out before them.",
+        "short. If the context exceeds `max_tokens`, the results are left out before everything else. This is "
+        "different if a `query` is given: then `time`, the diary and the memos are left out before the results.",
     )
     recall: Literal["off", "auto"] | None = Field(
         None,

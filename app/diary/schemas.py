@@ -93,8 +93,8 @@ class EntryPatch(Patch):
     kept: bool | None = Field(
         None,
         description="Keep an entry that a tool wrote, whatever happens to its reply. `false` or null makes it depend "
-        "on the reply again; the answer is a 409 if the reply never came or is no longer on the line. If the service "
-        "wrote the current text, the answer is always a 409.",
+        "on the reply again; the answer is a 409 if the reply never came or is no longer on the line. For an entry "
+        "whose current text is from the service, the answer is a 409 whatever the value.",
     )
 
 

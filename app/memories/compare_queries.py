@@ -57,7 +57,7 @@ _AND_NEARER = f"""
     SELECT o.* FROM ({OWNERS_OF_CHAT}) AS o WHERE o.rank < $3 AND (o.current_name IS NULL OR o.current_name = $7)
     UNION ALL {OWNER_GIVEN}"""  # noqa: S608
 
-# The memories that have a statement without a text, or one with which a person replaced a text.
+# The memories that have a statement without a text, or a statement with which a person replaced their text.
 _KEYS_DECIDED = f"""
     SELECT o.*, k.key FROM ({_AND_NEARER}) AS o CROSS JOIN LATERAL (
         SELECT DISTINCT s.key FROM statements s

@@ -31,8 +31,9 @@ class Progress:
         changed: The seqs of messages up to `seq` that have changed since they were put into the index, in order.
         has_leftovers: Whether the index may have rows of texts that no message has any more.
         model_id: The model of the vectors; None for words.
-        analysis: How the words of the messages up to `seq` were found (`keys.name_analysis`). None for vectors, in an
-            index of a former release, and once another line has written keys of another analysis.
+        analysis: How the messages up to `seq` were divided into words for the index (`keys.name_analysis`). It is None
+            for vectors. It is also None in an index of a former release, and after another line has written rows of
+            another analysis.
         remade: While the index is being made again with `analysis`, the seq up to which that is done; otherwise None.
 
     """

@@ -32,8 +32,8 @@ class MadeParts:
     Attributes:
         source: Identifies the messages and the prompt that they were made from.
         parts: The parts.
-        refused: How many answers had been refused for the scene before its first part was asked for. These answers were
-            given for parts that were made from another source and thrown away.
+        refused: How many answers had been refused for the scene before the first of these parts was asked for. They
+            belong to earlier parts, which were made from another source and have been thrown away.
 
     """
 

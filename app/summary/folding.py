@@ -63,8 +63,8 @@ def choose_range_over(uncovered: Sequence[Sent], covered_seq: int, *, threshold:
     """Return the range to fold next if enough messages are uncovered, else None; if the range is long, its first part.
 
     Args:
-        uncovered: The sent messages after the latest valid version, in seq order; the newest may be missing if there
-            are more than `reach` returns.
+        uncovered: The sent messages after the latest valid version, in seq order. If there are more of them than the
+            function `reach` returns, the newest may be missing.
         covered_seq: The last seq that this version covers.
         threshold: The maximum number of uncovered messages that need no fold.
         keep: How many of the newest messages are not folded.
