@@ -97,10 +97,10 @@ def find_held(former: Mapping[str, Any], name: str, names: Collection[str]) -> H
 def find_lost(held: Held | None, chain: Chain, *, is_valid: bool) -> Held | None:
     """Return what the segment held before the fold in it became invalid, or None if no fold became invalid.
 
-    Between cuts, the fold is the version in `held`. At a cut, it is the newest version of the chain. The result then
-    has no `version`, because the former content cannot return after a cut; it only shows that the choice is
-    provisional. If the choice is provisional already, the result is `held.lost`. If the version of the result no longer
-    exists, the result has no `version`.
+    Between cuts, the fold in the segment is the version in `held`. At a cut, it is the newest version of the chain, and
+    the result has no `version`, because the former content cannot return after a cut: the result only shows that the
+    choice is provisional. If the choice is provisional already, the result is `held.lost`. If the version of the result
+    no longer exists, the result has no `version`.
 
     Args:
         held: What the segment has held so far; None at a cut.

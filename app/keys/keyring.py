@@ -36,7 +36,7 @@ SEEN_TTL_S: Final = 3_600.0
 """For this many seconds after a key was found, further lookups of it do not wait for lookups of unknown keys."""
 
 STRANGERS: Final = "?"
-"""Lookups of unknown keys wait for a connection as if they were requests of this tenant; no tenant has this name."""
+"""Counts as a tenant in the queue for database connections (`kit/gate`): lookups of unknown keys share its part."""
 
 _ENVIRONMENT = "environment"
 _ANY = "any"
@@ -170,7 +170,7 @@ class DatabaseKeyring:
         of = name, self._generation  # a lookup that began before this process revoked a key may still find the key
         lookup = self._lookups.get(of)
         if lookup is None:
-            # With the context variables of this request, the lookup would end when the request's client disconnects.
+            # In an empty context, so that the lookup, for which other requests wait too, is not cancelled with this one.
             lookup = self._lookups[of] = asyncio.create_task(self._look_up(name, now), context=Context())
             lookup.add_done_callback(lambda _: self._lookups.pop(of, None))
         return await asyncio.shield(lookup)

@@ -264,9 +264,9 @@ class MessagePut(MessageIn):
 
     If the chat has it, an optional field that is left out keeps its value, and null clears it. The text is always
     required, as `content` or in `swipes`. If it is one of the message's texts, that swipe is selected. Without
-    `swipes`, a new text is an edit of the selected swipe. With `swipes`, new texts are added as swipes, and stored ones
-    are kept. There is one exception, if the selected text is new. Take its index in `swipes`, and the stored text with
-    this index: if `swipes` lacks that stored text, the selected text replaces it, as an edit.
+    `swipes`, a new text is an edit of the selected swipe. With `swipes`, stored texts are kept, and new ones are added.
+    But if the selected text is new, and `swipes` no longer has the stored text that was at its index, it is an edit of
+    that stored text.
     """
 
     swipes: Swipes = Field(
