@@ -113,7 +113,7 @@ async def bind(db_session: DbSession, head: Head, call: Call, *, now: datetime) 
 
 
 async def is_retry(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> bool:
-    """Return whether `bind` would treat the call as a retry, but write nothing. Raises Invalid as `bind` does."""
+    """Return whether `bind` would treat the call as a retry. Writes nothing. Raises Invalid as `bind` does."""
     return (await _locate(db_session, head, call, now=now)).known is not None
 
 

@@ -92,8 +92,8 @@ class FormerBlockOut(BaseModel):
     content: str | None = Field(description="What it wrote; null if it took back all that its scope had written.")
     search_pattern: str | None = Field(description="What it replaced, if it is a `search_replace`.")
     text: str = Field(
-        description="The text after it. Without an earlier `replace` in its scope, it begins with what the wider "
-        "scopes contain now. To go back to a text, send it with `PUT`."
+        description="The text of the block after the operation. If the scope has no earlier `replace`, the text begins "
+        "with what the wider scopes contain now. To go back to a text, send it with `PUT`."
     )
     applied: bool = Field(
         description="False if the operation changes nothing at present, because the text lacks its pattern or would "

@@ -23,8 +23,8 @@ def _write_has(character: str, name: str) -> str:
 def write_known_names(others: str) -> str:
     """Return a subquery for the names of the character `p.value`, in one column; `c` is the row of its chat.
 
-    `others` is an SQL condition: the row `o` of `chats` is the current line of another chat of the user, and the names
-    in that chat count. Of these lines, only those that have a character with a former name are read, because a
+    `others` is the SQL condition that a row `o` of `chats` is the current line of another chat of the user whose names
+    are to be considered. Of these lines, only those that have a character with a former name are read, because a
     character without one adds no name. A name that another character of `c` has is left out, because in `c` it means
     that character.
     """

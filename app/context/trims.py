@@ -1,8 +1,8 @@
 """The chain: ever shorter contexts in a fixed order. Pure.
 
 Each context of the chain leaves out everything that the previous one leaves out, and a little more. Items with the same
-`Item.group` are left out together, and messages up to an edge, so that with a tight budget the prompt's prefix does not
-change in every turn.
+`Item.group` are left out together. Messages are left out up to an edge. So with a tight budget the prompt's prefix does
+not change in every turn.
 """
 
 from bisect import bisect_left

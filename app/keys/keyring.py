@@ -170,7 +170,7 @@ class DatabaseKeyring:
         of = name, self._generation  # a lookup that began before this process revoked a key may still find the key
         lookup = self._lookups.get(of)
         if lookup is None:
-            # In an empty context, so that the lookup, for which other requests wait too, is not cancelled with this one.
+            # In an empty context, so that the lookup is not cancelled with this request: others wait for it, too.
             lookup = self._lookups[of] = asyncio.create_task(self._look_up(name, now), context=Context())
             lookup.add_done_callback(lambda _: self._lookups.pop(of, None))
         return await asyncio.shield(lookup)

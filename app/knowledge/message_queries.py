@@ -34,7 +34,7 @@ _TEACH_BY_MESSAGES = f"""
             AND k.first_seq = m.seq AND k.text_hash = t.text_hash)
     RETURNING hidden"""  # noqa: S608
 
-# asyncpg 0.32 writes beyond the end of a row without columns, so a column is selected.
+# A column is selected because asyncpg 0.32 overruns its memory when it reads a row without columns.
 _LOCK = "SELECT 1 FROM statements WHERE owner_key = $1 AND line_id = $2 AND statement_id = $3 FOR KEY SHARE"
 
 _RECHECK = f"""

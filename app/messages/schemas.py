@@ -79,7 +79,7 @@ class MessageIn(RequestModel):
     sent_at: UtcDatetime | None = Field(None, description="When it was sent; now by default.")
     importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
         None,
-        description="Above 0.6, a memory quotes the message if nothing else is learnt from it.",
+        description="If it is above 0.6 and nothing else is learnt from the message, a memory that quotes it is made.",
     )
     tool_calls: Annotated[list[ToolCall], Field(min_length=1, max_length=64, fail_fast=True)] | None = Field(
         None, description="The tool calls of the model."

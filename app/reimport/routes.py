@@ -19,8 +19,8 @@ async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, cl
 
     Messages are matched by id. Those without an id are matched by role, name and text, in order; if the text was
     changed, a message with the same role between the same neighbours matches, and counts as edited. Messages that
-    differ are changed in place, missing ones are deleted, and new ones at the end are appended. If the list ends with
-    messages that were deleted at the end of the chat, those are restored. The schema MessagePut has the rules for
+    differ are changed in place, missing ones are deleted, and new ones at the end are appended. If the last messages of
+    the chat were deleted, and the list ends with them, they are restored. The schema MessagePut has the rules for
     swipes and omitted fields.
 
     If the list inserts or reorders messages, a new line becomes current, and the former one can still be read. The
