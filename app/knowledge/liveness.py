@@ -206,19 +206,11 @@ def write_json(query: str) -> str:
 
 
 def write_versions(
-    owners: str,
-    kind: str,
-    *,
-    chat: str,
-    line: str,
-    before: str = "NULL::int",
-    by_key: bool = False,
-    newest_keys_first: bool = False,
+    owners: str, kind: str, *, chat: str, line: str, before: str = "NULL::int", by_key: bool = False
 ) -> str:
     """Return the query of all live statements of a kind in `owners`: rank, current_name, all columns, and `said_at`.
 
-    With `by_key`, `owners` has a column `key`, and only statements of this key are returned. With `newest_keys_first`,
-    they are read in the order of `key`, `learnt_at` and `statement_id`, all descending, so that a LIMIT ends the scan.
+    With `by_key`, `owners` has a column `key`, and only statements of this key are returned.
 
     `said_at` is the date of a statement: the time at which the newest of its live messages was sent. If a person or a
     tool wrote the statement, it is the time of writing, or the time of a message that has said the same since then.
@@ -237,7 +229,6 @@ def write_versions(
             WHERE {_write_counts(chat=chat, line=line, before=before)} ORDER BY t.dated_at DESC LIMIT 1) AS t ON true
         WHERE s.owner_key = o.owner_key AND s.line_id = o.line_id AND s.kind = '{kind}' AND s.character = o.character
             {"AND s.key = o.key" if by_key else ""} AND (s.is_set OR t.said_at IS NOT NULL)
-        {"ORDER BY s.key DESC, s.learnt_at DESC, s.statement_id DESC" if newest_keys_first else ""}
         {ONE_LOOKUP_EACH}) AS s"""  # noqa: S608
 
 

@@ -4,6 +4,7 @@ A scope can have tens of thousands of memories, so no query here judges all of t
 teachings, and only the memories whose texts can matter are judged.
 """
 
+import math
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -27,7 +28,7 @@ _KEYS_GIVEN = f"SELECT o.*, k.key FROM ({OWNER_GIVEN}) AS o CROSS JOIN unnest($7
 
 _VERSIONS_OF_KEYS = write_versions(_KEYS_GIVEN, KIND, chat="$5::uuid", line="$6::uuid", by_key=True)
 
-# `is_archived` leaves out whether the memory is one of the strongest: `_IS_AMONG_STRONGEST` decides that.
+# `is_archived` leaves out whether the memory is one of the strongest: `_FIND_WEAKEST` decides that.
 _LIST_COMPARED = f"""
     WITH held AS (
         SELECT DISTINCT ON (v.key) v.* FROM ({_VERSIONS_OF_KEYS}) AS v
@@ -41,17 +42,33 @@ _LIST_COMPARED = f"""
     )
     SELECT {COLUMNS} FROM judged"""  # noqa: S608
 
-_VERSIONS_BACKWARDS = write_versions(OWNER_GIVEN, KIND, chat="$5::uuid", line="$6::uuid", newest_keys_first=True)
+_VERSIONS_OF_KEY = write_versions(
+    f"SELECT o.*, k.key FROM ({OWNER_GIVEN}) AS o",  # noqa: S608
+    KIND,
+    chat="$5::uuid",
+    line="$6::uuid",
+    by_key=True,
+)
 
-# The ids of memories grow with time, so that those that are read first are often the stronger ones.
-_IS_AMONG_STRONGEST = f"""
-    SELECT count(*) < $8 FROM (
-        SELECT FROM (
-            SELECT DISTINCT ON (v.key) v.* FROM ({_VERSIONS_BACKWARDS}) AS v
-            ORDER BY v.key DESC, v.learnt_at DESC, v.statement_id DESC) AS h
+# PostgreSQL computes the rows of `kept` one by one, in the order of `$7`, and only as many as are asked for. If
+# `before` finds `max_memories` of them, `last` reads none, so that no more are judged. Otherwise `last` reads them all,
+# and finds the memory at the place `max_memories`. `$7` begins with the highest ids: ids grow with time, so that the
+# first memories are often the stronger ones.
+_FIND_WEAKEST = f"""
+    WITH kept AS MATERIALIZED (
+        SELECT h.key, h.pinned OR h.archived IS FALSE AS stays, {write_order_key("$8")} AS order_key
+        FROM unnest($7::text[]) AS k (key) CROSS JOIN LATERAL (
+            SELECT * FROM ({_VERSIONS_OF_KEY}) AS v ORDER BY v.learnt_at DESC, v.statement_id DESC LIMIT 1) AS h
         WHERE h.content IS NOT NULL AND h.archived IS NOT TRUE
-            AND (h.pinned OR h.archived IS FALSE OR ({write_order_key("$7")}, h.key) > ($9::float8, $10::text))
-        LIMIT $8) AS stronger"""  # noqa: S608
+    )
+    SELECT before.count, last.order_key, last.key
+    FROM (
+        SELECT count(*) FROM (
+            SELECT FROM kept k WHERE k.stays OR (k.order_key, k.key) > ($10::float8, $11::text)
+            LIMIT $9::int) AS stronger) AS before
+    LEFT JOIN LATERAL (
+        SELECT k.order_key, k.key FROM kept k WHERE before.count < $9::int
+        ORDER BY k.stays DESC, k.order_key DESC, k.key DESC OFFSET $9::int - 1 LIMIT 1) AS last ON true"""  # noqa: S608
 
 _AND_NEARER = f"""
     SELECT o.* FROM ({OWNERS_OF_CHAT}) AS o WHERE o.rank < $3 AND (o.current_name IS NULL OR o.current_name = $7)
@@ -97,13 +114,13 @@ class Similar(NamedTuple):
     Attributes:
         keys: The ids of their memories.
         equal_ids: The ids of the statements whose text equals a sentence (`Candidates.is_equal`).
-        memories: How many memories have or had a text in the scope.
+        memories: The ids of all memories that have or had a text in the scope.
 
     """
 
     keys: Collection[str]
     equal_ids: Sequence[UUID]
-    memories: int
+    memories: Collection[str]
 
 
 async def find_similar(db_session: DbSession, scope: ScopeKey, candidates: Candidates) -> Similar:
@@ -116,7 +133,7 @@ async def find_similar(db_session: DbSession, scope: ScopeKey, candidates: Candi
             keys.add(key)
             if candidates.is_equal(content):
                 equal_ids.append(statement_id)
-    return Similar(keys, equal_ids, len(memories))
+    return Similar(keys, equal_ids, memories)
 
 
 async def list_compared(
@@ -125,24 +142,31 @@ async def list_compared(
     """Return those memories of one scope with the ids `keys` that hold, as a line sees it.
 
     They are in the archive if a person put them there, or if they are too weak. Whether they are among the strongest
-    is not considered; `is_among_strongest` decides that.
+    is not considered; `find_weakest` decides that.
     """
     limits = (keeping.half_life_days, keeping.least_order_key)
     rows = await db_session.raw.fetch(_LIST_COMPARED, *_where(scope), *line, list(keys), *limits)
     return [read_memory(row) for row in rows]
 
 
-async def is_among_strongest(
-    db_session: DbSession, scope: ScopeKey, line: Line, keeping: Keeping, memory: Memory
-) -> bool:
-    """Return whether fewer than `max_memories` memories of a scope come before one that is neither pinned nor archived.
+async def find_weakest(
+    db_session: DbSession, scope: ScopeKey, line: Line, keeping: Keeping, keys: Collection[str], strongest: Memory
+) -> tuple[float, str]:
+    """Return the order key and the id of the weakest of the strongest `max_memories` memories, as a line sees a scope.
 
-    The line sees the scope. The memories that come before it are the stronger ones, and those that a person pinned or
-    brought back from the archive. As soon as there are enough of them, no more are read.
+    So a memory that no person pinned, archived or brought back from the archive is among the strongest if its own order
+    key and id are not less. `keys` are the ids of all memories of the scope, and `strongest` is the strongest memory
+    about which the caller wants to know. As soon as `max_memories` others are known to come before it, no more memories
+    are judged, and the order key returned is infinite. These others are the stronger ones, and those that a person
+    pinned or brought back. If the scope has fewer than `max_memories` memories, the order key is negative infinity.
     """
-    last = (memory.order_key, str(memory.memory_id))
-    values = (*_where(scope), *line, keeping.half_life_days, keeping.max_memories, *last)
-    return bool(await db_session.raw.fetchval(_IS_AMONG_STRONGEST, *values))
+    last = (strongest.order_key, str(strongest.memory_id))
+    limits = (keeping.half_life_days, keeping.max_memories)
+    values = (*_where(scope), *line, sorted(keys, reverse=True), *limits, *last)
+    ((before, order_key, key),) = await db_session.raw.fetch(_FIND_WEAKEST, *values)
+    if before >= keeping.max_memories:
+        return math.inf, ""
+    return (-math.inf, "") if key is None else (order_key, key)
 
 
 async def list_forgotten(

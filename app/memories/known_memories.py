@@ -118,7 +118,7 @@ async def read_known(
     settled = await queries.list_settled(db_session, scope, similar.equal_ids) if similar.equal_ids else []
     seen = await _judge(db_session, scope, head, keeping_of(settings, aged_at), similar)
     faded = [one for one in seen if one.archived and not one.archived_by_person and candidates.is_equal(one.content)]
-    faded.sort(key=lambda one: (one.order_key, str(one.memory_id)))
+    faded.sort(key=_rank)
     return KnownMemories(
         _hold([one for one in seen if not one.archived]),
         {one.known.folded: one for one in map(_hold_one, faded)},  # of those with the same text, the strongest
@@ -135,19 +135,18 @@ async def _judge(
     if not similar.keys:
         return []
     seen = await queries.list_compared(db_session, scope, head.line, keeping, similar.keys)
-    if similar.memories <= keeping.max_memories:
-        return seen
     ranked = [one for one in seen if not one.archived and not one.pinned and one.archived_by_person is None]
-    ranked.sort(key=lambda one: (one.order_key, str(one.memory_id)), reverse=True)
-    low, high = 0, len(ranked)  # how many of them are among the strongest: at least `low`, at most `high`
-    while low < high:
-        middle = (low + high) // 2
-        if await queries.is_among_strongest(db_session, scope, head.line, keeping, ranked[middle]):
-            low = middle + 1
-        else:
-            high = middle
-    beyond = {one.memory_id for one in ranked[low:]}
+    if not ranked or len(similar.memories) <= keeping.max_memories:
+        return seen
+    strongest = max(ranked, key=_rank)
+    weakest = await queries.find_weakest(db_session, scope, head.line, keeping, similar.memories, strongest)
+    beyond = {one.memory_id for one in ranked if _rank(one) < weakest}
     return [one._replace(archived=True) if one.memory_id in beyond else one for one in seen]
+
+
+def _rank(memory: Memory) -> tuple[float, str]:
+    """Return what memories are sorted by: their order keys, and for equal ones their ids."""
+    return memory.order_key, str(memory.memory_id)
 
 
 def _hold(memories: Sequence[Memory]) -> dict[UUID, Held]:

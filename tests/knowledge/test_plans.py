@@ -5,6 +5,7 @@ They read by indexes alone, and no more than the chat, its user and its tenant h
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sized
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import md5
 from typing import Any
@@ -106,12 +107,17 @@ async def list_forgotten(db_session: DbSession) -> Sized:
     return (await compared.list_forgotten(db_session, OF_USER, LINE, character=None))[1]
 
 
-async def is_among_strongest(db_session: DbSession) -> Sized:
-    """A list with one item if a memory of the user, which is stronger than the others, is found to be so."""
+def find_weakest(most: int) -> Reader:
+    """Finds the weakest of the strongest memories of the user, and returns it in a list."""
+    keeping = replace(KEEPING, max_memories=most)
     at = datetime(2026, 1, 1, tzinfo=UTC)
     values = (UUID(MEMORIES[-1]), UUID(int=0), 2, None, "", None, 0.5, (), "model", False, at, at)
     newest = Memory(*values, pinned=False, order_key=1e300, archived=False, archived_by_person=None, chosen=())
-    return [True] * await compared.is_among_strongest(db_session, OF_USER, LINE, KEEPING, newest)
+
+    async def find(db_session: DbSession) -> Sized:
+        return [await compared.find_weakest(db_session, OF_USER, LINE, keeping, MEMORIES, newest)]
+
+    return find
 
 
 READERS: Mapping[str, tuple[int, Reader]] = {
@@ -129,7 +135,8 @@ READERS: Mapping[str, tuple[int, Reader]] = {
     "the tenant's": (OF_TENANT, lambda of: memories.list_of_scope(of, OF_MANY, KEEPING, ALL)),
     "the user's on the line": (30, lambda of: compared.list_compared(of, OF_USER, LINE, KEEPING, MEMORIES)),
     "one of the user's": (1, lambda of: compared.list_compared(of, OF_USER, LINE, KEEPING, MEMORIES[:1])),
-    "the strongest of the user's": (1, is_among_strongest),
+    "the weakest of the user's strongest": (1, find_weakest(10)),
+    "the weakest if all are": (1, find_weakest(1_000)),
     "settled": (0, lambda of: compared.list_settled(of, OF_USER, WIDE)),
     "forgotten": (0, list_forgotten),
     "texts of one": (1, lambda of: memories.list_contents(of, OF_USER, MEMORY)),

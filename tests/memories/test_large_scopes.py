@@ -20,6 +20,9 @@ MOST = 100
 
 FORGOTTEN = MEMORIES // 20
 
+REPEATED = 12
+"""So many of the newest sentences are learnt again at once."""
+
 TEXT = "The letter {} lies in the lamp room."
 
 # Each memory was said an hour after the one before. A person put every tenth into the archive, and replaced or forgot
@@ -93,3 +96,13 @@ async def test_of_a_full_scope_the_strongest_are_judged(learn: Learner, database
     assert read.returned <= FORGOTTEN + 10
     found = await learn(text_of(MEMORIES).replace("room", "rooms"), "m1")
     assert found.outcome == "supersedes", "the similar memory is one of the strongest"
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_full_scope_is_judged_once(learn: Learner, database: Database) -> None:
+    newest = [number for number in range(MEMORIES - 20, MEMORIES + 1) if number % 10 > 2][:REPEATED]
+    async with counted(database) as read:
+        found = await learn.learn_together([text_of(number) for number in newest], "m1")
+    assert [one.outcome for one in found] == ["duplicate"] * REPEATED
+    assert read.teachings <= MEMORIES + 2 * FORGOTTEN + 5 * REPEATED
+    assert read.returned <= FORGOTTEN + 5 * REPEATED
