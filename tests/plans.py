@@ -2,16 +2,18 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import orjson
+from asyncpg.connection import LoggedQuery
 
 from app.kit.db import Connection, Database
-from tests.statements import analysed, watched
+from tests.statements import analysed, clear_statistics, watched
 from tests.talk import Json
 
 INDEX_SCANS = {"Index Scan", "Index Only Scan"}
+WRITES = ("INSERT", "UPDATE", "DELETE")
 
 
 async def fetch_plan(connection: Connection, statement: str, *parameters: Any) -> Json:
@@ -57,18 +59,32 @@ class Read:
 async def counted(database: Database) -> AsyncIterator[Read]:
     """Count what the queries of statements read that run inside the block, by running them again with their plans.
 
-    Queries whose rows are read one after the other by a cursor do not count.
+    They run without statistics, as in the block, and with them, and the greater numbers are returned: autovacuum
+    collects statistics at any time. What a query would write again is rolled back. Statements that begin with INSERT,
+    UPDATE or DELETE do not count, nor do queries whose rows are read one after the other by a cursor.
     """
-    found = Read()
+    found, tables = Read(), ("statements", "teachings", "chats")
     async with watched(database) as seen:
         yield found
-    async with database.raw() as connection, analysed(connection, "statements", "teachings", "chats"):
-        for one in seen.logged:
-            if "statements" in one.query and not one.query.lstrip().startswith(("INSERT", "UPDATE", "DELETE")):
-                plan = await fetch_plan(connection, one.query, *one.args)
-                found.statements += count_rows(plan, "statements")
-                found.teachings += count_rows(plan, "teachings")
-                found.returned += plan["Actual Rows"]
+    queries = [one for one in seen.logged if "statements" in one.query and not one.query.lstrip().startswith(WRITES)]
+    async with database.raw() as connection:
+        await clear_statistics(connection, *tables)
+        without = [await read_again(connection, one) for one in queries]
+        async with analysed(connection, *tables):
+            pairs = list(zip(without, [await read_again(connection, one) for one in queries], strict=True))
+    for one in fields(Read):
+        setattr(found, one.name, sum(max(getattr(read, one.name) for read in pair) for pair in pairs))
+
+
+async def read_again(connection: Connection, asked: LoggedQuery) -> Read:
+    """Run a query again, and roll back what it wrote."""
+    running = connection.transaction()
+    await running.start()
+    try:
+        plan = await fetch_plan(connection, asked.query, *asked.args)
+    finally:
+        await running.rollback()
+    return Read(count_rows(plan, "statements"), count_rows(plan, "teachings"), plan["Actual Rows"])
 
 
 def count_rows(plan: Json, table: str) -> int:

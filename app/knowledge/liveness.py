@@ -163,17 +163,23 @@ def write_keys(owners: str, kind: str) -> str:
 
 
 def _write_keys(owners: str, kind: str) -> str:
-    """Return the recursive CTE `keys`: each key that has a statement of a kind, in each of `owners`."""
-    key_of_owner = f"""
+    """Return the recursive CTE `keys`: each key that has a statement of a kind, in each of `owners`.
+
+    The next key is the first one between two rows of values, in an order that only one index has. With `=` for each
+    column, the planner can choose an index without the key, and read all statements of the scope for each key.
+    """
+    order = "s.owner_key, s.line_id, s.kind, s.character"
+    next_key = f"""
         SELECT s.key FROM statements s
-        WHERE s.owner_key = {{o}}.owner_key AND s.line_id = {{o}}.line_id AND s.kind = '{kind}'
-            AND s.character = {{o}}.character {{after}}
-        ORDER BY s.key LIMIT 1"""  # noqa: S608
+        WHERE ({order}, s.key) {{after}} AND ({order}) <= {{last}} ORDER BY {order}, s.key LIMIT 1"""  # noqa: S608
+    of_owner, of_key = (f"{row}.owner_key, {row}.line_id, '{kind}', {row}.character" for row in ("o", "k"))
+    first = next_key.format(after=f">= ({of_owner}, '')", last=f"({of_owner})")
+    following = next_key.format(after=f"> ({of_key}, k.key)", last=f"({of_key})")
     return f"""owners AS ({owners}), keys AS (
-        SELECT o.*, found.key FROM owners o CROSS JOIN LATERAL ({key_of_owner.format(o="o", after="")}) AS found
+        SELECT o.*, found.key FROM owners o CROSS JOIN LATERAL ({first}) AS found
         UNION ALL
         SELECT k.owner_key, k.line_id, k.rank, k.character, k.current_name, found.key
-        FROM keys k CROSS JOIN LATERAL ({key_of_owner.format(o="k", after="AND s.key > k.key")}) AS found
+        FROM keys k CROSS JOIN LATERAL ({following}) AS found
     )"""  # noqa: S608
 
 
