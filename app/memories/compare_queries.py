@@ -1,7 +1,10 @@
 """SQL that reads what new sentences are compared with before they become memories.
 
-A scope can have tens of thousands of memories, so no query here judges all of them: the texts are read without their
-teachings, and only the memories whose texts can matter are judged.
+To judge a memory is to look up its teachings, which are the rows that say which messages taught it
+(`app/knowledge/models.py`): they decide which of its texts holds and how old it is, and so whether it is in the
+archive. A scope can have tens of thousands of memories. So the texts are read without their teachings, and only the
+memories whose texts can matter are judged. Only `find_weakest` can judge all memories of a scope, once for all
+sentences.
 """
 
 import math
@@ -139,7 +142,7 @@ async def find_similar(db_session: DbSession, scope: ScopeKey, candidates: Candi
 async def list_compared(
     db_session: DbSession, scope: ScopeKey, line: Line, keeping: Keeping, keys: Collection[str]
 ) -> list[Memory]:
-    """Return those memories of one scope with the ids `keys` that hold, as a line sees it.
+    """Return the memories with the ids `keys` that hold in one scope, as a line sees it.
 
     They are in the archive if a person put them there, or if they are too weak. Whether they are among the strongest
     is not considered; `find_weakest` decides that.

@@ -50,12 +50,14 @@ class Held:
 
 @dataclass(slots=True)
 class KnownMemories:
-    """What a new sentence is compared with.
+    """What the new sentences of one call of `read_known` are compared with.
 
     Attributes:
-        held: The live memories that are not in the archive, oldest first.
+        held: The live memories that are not in the archive and that have or had a text that is equal or similar to a
+            sentence, oldest first. `remember` adds those that it stores.
         faded: Those that have faded into the archive and whose text a sentence has, by the case-folded text (`fold`).
-        settled: The statements whose texts persons replaced or put into the archive, by the case-folded text (`fold`).
+        settled: The statements whose texts persons replaced or put into the archive and a sentence has, by the
+            case-folded text (`fold`).
         gone: The forgotten texts.
         hashes: The hashes of the texts that were forgotten or that persons replaced.
 

@@ -1,4 +1,8 @@
-"""To learn a sentence, only the memories are judged that it can duplicate or replace, however many the scope has."""
+"""How many teachings are read to learn sentences in a scope with thousands of memories.
+
+They are those of the memories that a sentence can duplicate or replace. In a full scope, they are those of all
+memories at most once.
+"""
 
 from hashlib import md5
 
