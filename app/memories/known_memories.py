@@ -58,8 +58,8 @@ class KnownMemories:
         faded: Those that have faded into the archive and whose text a sentence has, by the case-folded text (`fold`).
         settled: The statements whose texts persons replaced or put into the archive and a sentence has, by the
             case-folded text (`fold`).
-        gone: The forgotten texts.
-        hashes: The hashes of the texts that were forgotten or that persons replaced.
+        gone: The forgotten texts that are equal or similar to a sentence.
+        hashes: The hashes of all texts that were forgotten or that persons replaced.
 
     """
 
@@ -125,7 +125,7 @@ async def read_known(
         _hold([one for one in seen if not one.archived]),
         {one.known.folded: one for one in map(_hold_one, faded)},  # of those with the same text, the strongest
         {fold(content): Taught(memory_id, statement_id) for memory_id, statement_id, content in settled},
-        [Known(Forgotten(memory_id), content, is_forgotten=True) for memory_id, content in forgotten],
+        [Known(Forgotten(one), text, is_forgotten=True) for one, text in forgotten if candidates.has(text)],
         hashes,
     )
 

@@ -116,6 +116,7 @@ async def test_sentences_become_what_the_reference_says(
         await connection.execute(FILL_LINE, *LINE)
         db_session = cast("DbSession", SimpleNamespace(raw=connection))
         known = await read_known(db_session, head, scope, None, limits, NOON, sentences)
+        assert all(Candidates(sentences, limits.dedupe_threshold).has(one.content) for one in known.gone)
         for sentence in sentences:
             outcome = known.compare(sentence, limits.dedupe_threshold)
             became = outcome.memory_id if isinstance(outcome, Held) else outcome
