@@ -294,17 +294,19 @@ async def _check_room(db_session: DbSession, scope: ScopeKey, said: Said) -> Non
     """Raise TooManyKeys if the scope has the maximum number of keys already, and this key is new.
 
     Keys whose value was deleted or taken back do not count, and a deletion is always possible. But if MAX_STORED_KEYS
-    keys have or had a value, no new key is accepted at all. Keys are counted only up to these maxima.
+    keys have or had a value, no new key is accepted at all. A new value of a key that has one needs no room, so nothing
+    is counted. Otherwise keys are counted only up to these maxima.
     """
     kind, key = said.kind, said.key
-    if await queries.count_keys(db_session, scope, kind, MAX_KEYS) < MAX_KEYS:
-        return
     is_new = not await queries.has_key(db_session, scope, kind, key)
-    if is_new and await queries.count_keys(db_session, scope, kind, MAX_STORED_KEYS) >= MAX_STORED_KEYS:
-        raise TooManyKeys(f"The scope {scope.name!r} has or had {MAX_STORED_KEYS:,} keys already, the maximum.")
-    if said.content is None or (not is_new and await queries.has_value(db_session, scope, kind, key)):
+    if not is_new and (said.content is None or await queries.has_value(db_session, scope, kind, key)):
         return
-    if await queries.count_held(db_session, scope, kind, MAX_KEYS) >= MAX_KEYS:
+    stored = await queries.count_keys(db_session, scope, kind, MAX_STORED_KEYS)
+    if stored < MAX_KEYS:
+        return
+    if is_new and stored >= MAX_STORED_KEYS:
+        raise TooManyKeys(f"The scope {scope.name!r} has or had {MAX_STORED_KEYS:,} keys already, the maximum.")
+    if said.content is not None and await queries.count_held(db_session, scope, kind, MAX_KEYS) >= MAX_KEYS:
         raise TooManyKeys(f"The scope {scope.name!r} has {MAX_KEYS:,} keys already, the maximum.")
 
 

@@ -37,7 +37,7 @@ async def test_a_known_key_reads_no_other_values(api: httpx.AsyncClient, databas
     await fill(api, database, tenant, held=MAX_KEYS, stored=3 * MAX_KEYS)
     async with counted(database) as read:
         await set_fact(api, "key_00007", "a cat", status=200)
-    assert read.statements <= MAX_KEYS + 100
+    assert read.statements <= 100
     assert read.returned <= 20
 
 
@@ -48,3 +48,12 @@ async def test_values_are_counted_up_to_the_limit(api: httpx.AsyncClient, databa
     assert read.returned <= 20
     await set_fact(api, "key_00007", "green", status=200)
     await set_fact(api, "key_03000", "green", status=409)
+
+
+async def test_the_keys_of_a_full_scope_are_counted_once(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
+    await fill(api, database, tenant, held=10, stored=MAX_STORED_KEYS)
+    async with counted(database) as read:
+        assert (await set_fact(api, "pet", "a cat", status=409))["code"] == "too_many_keys"
+    assert read.statements <= MAX_STORED_KEYS + 100
