@@ -23,9 +23,10 @@ from app.memories.queries import COLUMNS, KIND, Keeping, Line, read_memory, writ
 _PREFETCHED_TEXTS: Final = 1_000
 """The texts in memory at a time while those of a scope are read."""
 
-_TEXTS = f"""
+TEXTS = f"""
     SELECT key, statement_id, content FROM statements
     WHERE owner_key = $1 AND line_id = $2 AND kind = '{KIND}' AND character = $3 AND content IS NOT NULL"""  # noqa: S608
+"""All texts of a scope. It has a name for the tests, because a query whose rows a cursor reads is in no log."""
 
 _KEYS_GIVEN = f"SELECT o.*, k.key FROM ({OWNER_GIVEN}) AS o CROSS JOIN unnest($7::text[]) AS k (key)"  # noqa: S608
 
@@ -129,7 +130,7 @@ class Similar(NamedTuple):
 async def find_similar(db_session: DbSession, scope: ScopeKey, candidates: Candidates) -> Similar:
     """Return the statements of a scope that are candidates, live or not. It reads all texts of the scope once."""
     keys, equal_ids, memories = set[str](), [], set[str]()
-    cursor = db_session.raw.cursor(_TEXTS, scope.owner_key, scope.line_id, scope.character, prefetch=_PREFETCHED_TEXTS)
+    cursor = db_session.raw.cursor(TEXTS, scope.owner_key, scope.line_id, scope.character, prefetch=_PREFETCHED_TEXTS)
     async for key, statement_id, content in cursor:
         memories.add(key)
         if candidates.has(content):

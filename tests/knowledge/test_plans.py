@@ -4,7 +4,7 @@ They read by indexes alone, and no more than the chat, its user and its tenant h
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sized
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Sized
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import md5
@@ -168,12 +168,12 @@ async def read(database: Database, reader: Reader) -> tuple[int, LoggedQuery]:
     return len(found), statement
 
 
-async def explain(connection: Connection, asked: LoggedQuery, *, is_generic: bool) -> dict[str, Any]:
+async def explain(connection: Connection, query: str, args: Sequence[Any], *, is_generic: bool) -> dict[str, Any]:
     """The plan of a statement for its parameters, or that for any, which PostgreSQL may use from the sixth time on."""
     if not is_generic:
-        return await fetch_plan(connection, asked.query, *asked.args)
-    values = ", ".join(map(quote, asked.args))
-    await connection.execute(f"SET plan_cache_mode = force_generic_plan; PREPARE asked AS {asked.query}")
+        return await fetch_plan(connection, query, *args)
+    values = ", ".join(map(quote, args))
+    await connection.execute(f"SET plan_cache_mode = force_generic_plan; PREPARE asked AS {query}")
     try:
         return await fetch_plan(connection, f"EXECUTE asked{f' ({values})' if values else ''}")
     finally:
@@ -197,13 +197,29 @@ async def test_statements_of_others_are_not_read(filled: Database, has_statistic
         found, asked = await read(filled, reader)
         assert found == count, name
         async with filled.raw() as connection:
-            plans = [await explain(connection, asked, is_generic=is_generic) for is_generic in (False, True)]
+            plans = [
+                await explain(connection, asked.query, asked.args, is_generic=is_generic)
+                for is_generic in (False, True)
+            ]
         for plan in plans:
             blocks = count_blocks(plan)
             whole = [node["Relation Name"] for node in list_nodes(plan) if node["Node Type"] == "Seq Scan"]
             if whole or blocks > MOST_BLOCKS:
                 bad.append((name, whole, blocks))
     assert bad == []
+
+
+@pytest.mark.parametrize("has_statistics", [False, True])
+async def test_texts_of_others_are_not_read(filled: Database, has_statistics: bool) -> None:
+    where = (OF_USER.owner_key, OF_USER.line_id, OF_USER.character)
+    async with filled.raw() as connection:
+        if has_statistics:
+            await connection.execute("ANALYZE statements, teachings, chats")
+        for is_generic in (False, True):
+            plan = await explain(connection, compared.TEXTS, where, is_generic=is_generic)
+            assert plan["Actual Rows"] == len(MEMORIES)
+            assert "Seq Scan" not in {node["Node Type"] for node in list_nodes(plan)}
+            assert count_blocks(plan) <= MOST_BLOCKS
 
 
 @pytest.mark.parametrize("has_statistics", [False, True])
@@ -215,5 +231,5 @@ async def test_the_lines_of_all_forks_are_not_read(filled: Database, name: str, 
             await connection.execute("ANALYZE statements, teachings, chats")
     _, asked = await read(filled, READERS[name][1])
     async with filled.raw() as connection:
-        plan = await explain(connection, asked, is_generic=False)
+        plan = await explain(connection, asked.query, asked.args, is_generic=False)
     assert count_blocks(plan) <= MOST_BLOCKS, "to look up each line takes three more for each teaching"
