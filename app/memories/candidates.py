@@ -2,7 +2,7 @@
 
 `dedupe.compare` computes the groups of letters of each text that it is given. Here, a bound is computed first: a text
 has at most as many groups in common with a sentence as its words have, one by one. The words of a scope are few, and
-what each of them has in common with the sentences is computed once.
+what each of them has in common with the sentences is computed once. A text without spaces is one word.
 """
 
 import math
@@ -18,6 +18,9 @@ _BITS: Final = 32
 
 _TOP: Final = 1 << (_BITS - 1)
 """The highest bit of a count, which no count reaches by itself."""
+
+_LONGEST_KEPT: Final = 30
+"""The length of the longest words whose counts are kept, in characters."""
 
 _SLACK: Final = 1 - 1e-9
 """Keeps a rounded product from exceeding the exact one."""
@@ -55,15 +58,19 @@ class _SharedBy(dict[str, int]):
     """For each part of a text between white space, how many groups it has in common with each sentence.
 
     The number for the first sentence is in the lowest bits. No word contains white space, so each group of a text is a
-    group of one of these parts.
+    group of one of these parts. Long parts are not kept: in scripts without spaces, a part is a whole text.
     """
 
     def __init__(self, sentences: Sequence[frozenset[str]]) -> None:
         super().__init__()
-        self._sentences = sentences
+        self._by_group: dict[str, int] = {}
+        for number, groups in enumerate(sentences):
+            for group in groups:
+                self._by_group[group] = self._by_group.get(group, 0) + (1 << _BITS * number)
 
     def __missing__(self, part: str) -> int:
-        groups = frozenset(list_groups(part))
-        counts = [len(groups & sentence) for sentence in self._sentences]
-        found = self[part] = sum(count << _BITS * number for number, count in enumerate(counts))
+        by_group = self._by_group
+        found = sum([by_group[group] for group in set(list_groups(part)) if group in by_group])
+        if len(part) <= _LONGEST_KEPT:
+            self[part] = found
         return found

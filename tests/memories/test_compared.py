@@ -1,5 +1,6 @@
 """What becomes of a new sentence, against a slow reference that compares it with everything in the scope."""
 
+import tracemalloc
 from types import SimpleNamespace
 from typing import cast
 from uuid import UUID, uuid4
@@ -131,8 +132,21 @@ written = st.text(st.sampled_from("abcABC éßİı12 .,-_\u0307\u3000猫が"), m
 @given(st.lists(written, min_size=1, max_size=3), written, st.floats(0, 1))
 @example(["straße"], "STRASSE", 1.0)
 @example(["a b"], "a b c", similarity("a b", "a b c"))
+@example(["猫が好き、犬も好き。" * 5], "猫が好き、犬も好きだ。" * 5, 0.5)
 def test_candidates_are_all_that_can_be_found(sentences: list[str], text: str, threshold: float) -> None:
     candidates = Candidates(sentences, threshold)
     found = any(similarity(one, text) > threshold or is_same(one, text) for one in sentences)
     assert candidates.has(text) == found
     assert candidates.is_equal(text) == any(is_same(one, text) for one in sentences)
+
+
+def test_no_whole_text_without_spaces_is_kept() -> None:
+    candidates = Candidates(["猫が好き、犬も好き。"], 0.85)
+    texts = [f"{'猫が窓辺で眠り、犬は庭を走る。' * 5}{number}" for number in range(1_000)]
+    tracemalloc.start()
+    try:
+        assert not any(candidates.has(text) for text in texts)
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes <= 50_000
