@@ -2,7 +2,7 @@
 
 import tracemalloc
 from types import SimpleNamespace
-from typing import cast
+from typing import NamedTuple, cast
 from uuid import UUID, uuid4
 
 from hypothesis import HealthCheck, example, given, settings
@@ -14,7 +14,7 @@ from app.knowledge.known import fold
 from app.knowledge.scopes import ScopeKey
 from app.memories.candidates import Candidates
 from app.memories.dedupe import Known, compare, similarity
-from app.memories.known_memories import Forgotten, Held, Taught, keeping_of, read_known
+from app.memories.known_memories import Forgotten, Held, Taught, hash_forgotten, keeping_of, read_known
 from app.memories.memory import Memory
 from app.memories.queries import Choice, list_of_scope
 from app.memories.settings import MemorySettings
@@ -31,11 +31,24 @@ SENTENCES = (
     "!",
 )
 LINE = (UUID(int=1), UUID(int=2))
-"""The line that learns, of a chat that has taught nothing yet."""
+"""The line that learns: the current line of its chat."""
 
-FILL_LINE = """
-    INSERT INTO chats (chat_key, line_id, tenant, chat_id, line_created_at, created_at, last_active_at)
-    VALUES ($1, $2, 'x', 'y', now(), now(), now())"""
+FORMER_LINE = UUID(int=3)
+"""A former line of the same chat."""
+
+FILL_LINES = """
+    INSERT INTO chats (chat_key, line_id, tenant, chat_id, line_status, line_created_at, created_at, last_active_at)
+    VALUES ($1, $2, 'x', 'y', 'current', now(), now(), now()), ($1, $3, 'x', 'y', 'abandoned', now(), now(), now())"""
+
+WRITE_BY_PERSONS = "UPDATE statements SET origin = 'person' WHERE owner_key = $1 AND statement_id = ANY ($2)"
+
+FORGET = "UPDATE statements SET forgotten = $3 WHERE owner_key = $1 AND statement_id = $2"
+
+TEACH_BY_CHAT = """
+    UPDATE teachings t SET chat_key = $3, line_id = CASE c.line_status WHEN 'current' THEN $4::uuid ELSE $5::uuid END
+    FROM chats c
+    WHERE t.wide_key = $1 AND t.statement_id = ANY ($2) AND c.chat_key = t.chat_key AND c.line_id = t.line_id"""
+"""The chat that learns has taught these statements, by its present and by its former line."""
 
 Outcome = Forgotten | Taught | UUID | None
 """What becomes of a sentence; the id of a memory if it is a new text of that memory."""
@@ -49,16 +62,47 @@ limits = st.builds(
 )
 
 
+class Said(NamedTuple):
+    """Statements with some of the sentences as their texts.
+
+    Attributes:
+        texts: The statements.
+        by_persons: The ids of those whose text a person wrote.
+        by_chat: The ids of those that the chat has taught that learns.
+        forgotten: The sentence that a person forgot or replaced with a statement, by the id of the statement.
+
+    """
+
+    texts: list[Text]
+    by_persons: list[UUID]
+    by_chat: list[UUID]
+    forgotten: dict[UUID, str]
+
+
 @st.composite
-def said(draw: st.DrawFn) -> list[Text]:
-    """Statements with some of the sentences as their texts."""
-    return [one._replace(content=one.content and draw(st.sampled_from(SENTENCES))) for one in draw(texts())]
+def said(draw: st.DrawFn) -> Said:
+    """Statements, and what is known about them."""
+    found = [one._replace(content=one.content and draw(st.sampled_from(SENTENCES))) for one in draw(texts())]
+    by_persons, by_chat = ([one.statement_id for one in found if draw(st.booleans())] for _ in range(2))
+    decided = [one.statement_id for one in found if one.is_set and draw(st.booleans())]
+    return Said(found, by_persons, by_chat, {one: draw(st.sampled_from(SENTENCES)) for one in decided})
+
+
+async def fill_all(connection: Connection, scope: ScopeKey, said: Said) -> None:
+    """Insert the statements, what is known about them, and the lines of the chat that learns."""
+    await fill(connection, scope, said.texts)
+    await connection.execute(FILL_LINES, *LINE, FORMER_LINE)
+    await connection.execute(WRITE_BY_PERSONS, scope.owner_key, said.by_persons)
+    await connection.execute(TEACH_BY_CHAT, scope.owner_key, said.by_chat, *LINE, FORMER_LINE)
+    for statement_id, sentence in said.forgotten.items():
+        await connection.execute(FORGET, scope.owner_key, statement_id, hash_forgotten([sentence]))
 
 
 async def judge_slowly(
-    db_session: DbSession, scope: ScopeKey, found: list[Text], sentence: str, limits: MemorySettings
+    db_session: DbSession, scope: ScopeKey, said: Said, sentence: str, limits: MemorySettings
 ) -> Outcome:
     """What becomes of a sentence, after all memories of the scope were judged and all texts compared."""
+    found = said.texts
     memories = await list_of_scope(db_session, scope, keeping_of(limits, NOON), Choice())
     gone = [Known[UUID | Forgotten](Forgotten(key), text, is_forgotten=True) for key, text in list_forgotten(found)]
     kept = {one.memory_id: one for one in sorted(memories, key=age_of) if not one.archived}
@@ -76,7 +120,17 @@ async def judge_slowly(
     if settled:
         newest = max(settled, key=lambda one: (-one.age_days, one.statement_id))
         return Taught(newest.key, newest.statement_id)
+    hashed = [said.forgotten[one] for one in list_deciding(found) if one in said.forgotten]
+    written = [sentence, *([kept[verdict.id].content] if verdict.id else [])]
+    if any(is_same(one, other) for one in hashed for other in written):
+        return Forgotten(None)
     return verdict.id
+
+
+def list_deciding(found: list[Text]) -> list[UUID]:
+    """The newest live statement of each memory."""
+    live = [[one for one in found if one.key == key and one.is_live] for key in KEYS]
+    return [max(of_key, key=lambda one: (-one.age_days, one.statement_id)).statement_id for of_key in live if of_key]
 
 
 def list_forgotten(found: list[Text]) -> list[tuple[UUID, str]]:
@@ -106,22 +160,21 @@ def is_settled(one: Text, found: list[Text]) -> bool:
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(said(), contents, limits)
 async def test_sentences_become_what_the_reference_says(
-    connection: Connection, found: list[Text], sentences: list[str], limits: MemorySettings
+    connection: Connection, said: Said, sentences: list[str], limits: MemorySettings
 ) -> None:
     scope = ScopeKey("user", "x", uuid4())
     head = cast("Head", SimpleNamespace(line=LINE))
     writing = connection.transaction()
     await writing.start()
     try:
-        await fill(connection, scope, found)
-        await connection.execute(FILL_LINE, *LINE)
+        await fill_all(connection, scope, said)
         db_session = cast("DbSession", SimpleNamespace(raw=connection))
         known = await read_known(db_session, head, scope, None, limits, NOON, sentences)
         assert all(Candidates(sentences, limits.dedupe_threshold).has(one.content) for one in known.gone)
         for sentence in sentences:
             outcome = known.compare(sentence, limits.dedupe_threshold)
             became = outcome.memory_id if isinstance(outcome, Held) else outcome
-            assert became == await judge_slowly(db_session, scope, found, sentence, limits)
+            assert became == await judge_slowly(db_session, scope, said, sentence, limits)
     finally:
         await writing.rollback()
 
