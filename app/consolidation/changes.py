@@ -16,6 +16,7 @@ from app.consolidation import queries
 from app.consolidation.handlers import NAME, count_again, find_open
 from app.consolidation.models import Consolidation
 from app.consolidation.ranges import RANGE, key_of
+from app.consolidation.regeneration import cancel_again, leave_through
 from app.consolidation.settings import ConsolidationSettings
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork
@@ -52,17 +53,22 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     gone = [*await queries.truncate(db_session, head.line, from_seq), *due]
     if gone:
         await unschedule(db_session, head, NAME, [key_of(first_seq) for first_seq in gone])
+    await leave_through(db_session, head, min([from_seq, *gone]) - 1, now=event.now)
     if filling := find_open(cursor):
         first_seq = min([filling.first_seq, from_seq, *gone])
         cursor["period"] = (await count_again(db_session, head, first_seq, from_seq - 1)).to_json()
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
-    """If the layer is on, schedule the ranges that changed while it was off."""
+    """If the layer is on, schedule the ranges that changed while it was off; else cancel what a person requested."""
     head = event.head
-    if NAME in head.cursors and ConsolidationSettings.of(head.settings).enabled:
-        column, now, settle_s = Consolidation.first_seq, event.now, event.settle_s
-        await schedule_unscheduled(db_session, head, NAME, column, prefix=RANGE, now=now, settle_s=settle_s)
+    if NAME not in head.cursors:
+        return
+    if not ConsolidationSettings.of(head.settings).enabled:
+        await cancel_again(db_session, head)
+        return
+    column, now, settle_s = Consolidation.first_seq, event.now, event.settle_s
+    await schedule_unscheduled(db_session, head, NAME, column, prefix=RANGE, now=now, settle_s=settle_s)
 
 
 async def _settle_again(db_session: DbSession, event: MessagesChanged) -> None:

@@ -14,7 +14,7 @@ from app.chats.events import MessagesAppended, SessionBroken
 from app.chats.head import Head
 from app.chats.scheduling import schedule
 from app.consolidation import queries
-from app.consolidation.ranges import FORCED_MARGIN_MESSAGES, MOST_MESSAGES, close, date_ranges, join, key_of
+from app.consolidation.ranges import FORCED_MARGIN_MESSAGES, MOST_MESSAGES, RANGE, close, date_ranges, join, key_of
 from app.consolidation.settings import ConsolidationSettings
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork
@@ -66,7 +66,7 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
     filling = find_open(head.cursors.get(NAME, {}))
     if filling is None or not ConsolidationSettings.of(head.settings).enabled:
         return None
-    unsettled = await queries.find_first_unsettled(db_session, head.line, NAME, from_seq)
+    unsettled = await queries.find_first_unsettled(db_session, head.line, NAME, RANGE, from_seq)
     return (filling.first_seq if unsettled is None else unsettled) - 1
 
 

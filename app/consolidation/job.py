@@ -20,7 +20,7 @@ from app.consolidation.generation import (
 )
 from app.consolidation.prompts import CONSOLIDATION
 from app.consolidation.ranges import RANGE, Due
-from app.consolidation.regeneration import AGAIN, FOLLOWING, schedule_again
+from app.consolidation.regeneration import AGAIN
 from app.consolidation.settings import ConsolidationSettings
 from app.consolidation.store import find_age_time, list_noted, list_replaceable, place_of, retract, store
 from app.kit.db import DbSession
@@ -137,7 +137,7 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Range, Draft]) -> boo
 
 
 async def _save(db_session: DbSession, made: Made[_Range, Draft]) -> None:
-    """Store what was learnt, record that the range is read, and schedule what is read again after it."""
+    """Store what was learnt, and record that the range is read."""
     head, due, source, draft = made.head, made.source.due, made.source.source, made.draft
     values = {
         "first_seq": due.first_seq,
@@ -156,8 +156,6 @@ async def _save(db_session: DbSession, made: Made[_Range, Draft]) -> None:
     if _is_again(made.claimed) and draft.origin == "model":
         await retract(db_session, head, due, source)
     await store(db_session, head, due, source, draft, now=made.now)
-    if following := made.claimed.payload.get(FOLLOWING):
-        await schedule_again(db_session, head, following, now=made.now)
 
 
 CONSOLIDATE = Job(prefix=RANGE, read=_read, draft=_draft, is_unchanged=_is_unchanged, save=_save)

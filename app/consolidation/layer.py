@@ -1,5 +1,6 @@
 """The descriptor of the consolidation layer."""
 
+from app.consolidation.again_job import SCHEDULE_AGAIN
 from app.consolidation.changes import on_change, on_settings_changed, on_truncate
 from app.consolidation.handlers import NAME, covered_through, on_append, on_session
 from app.consolidation.job import CONSOLIDATE
@@ -13,7 +14,7 @@ LAYER = Layer(
     name=NAME,
     settings=ConsolidationSettings,
     models=(Consolidation,),
-    jobs=(CONSOLIDATE,),
+    jobs=(CONSOLIDATE, SCHEDULE_AGAIN),
     routers=(router,),
     prompts=(CONSOLIDATION,),
     on_append=on_append,

@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
-import orjson
 from sqlalchemy.dialects.postgresql import insert
 
 from app.chats.ranges import Range
@@ -38,9 +37,9 @@ _LIST_READ_BY_RULE = f"SELECT first_seq, last_seq {_READ_BY_RULE} ORDER BY first
 
 _COUNT_READ_BY_RULE = f"SELECT count(*)::int, min(first_seq), max(last_seq) {_READ_BY_RULE}"
 
-_FOLLOWING = """
-    SELECT key, (payload -> $5)::text AS following FROM work
-    WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY ($4) AND payload ? $5"""
+_ASKED = """
+    SELECT key, failed_at IS NULL AS is_due FROM work
+    WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND payload ? $4 AND ($5::text[] IS NULL OR key = ANY ($5))"""
 
 _UPDATE_HASHES = f"""
     UPDATE consolidations c SET current_hash = n.current_hash FROM (
@@ -64,7 +63,7 @@ _DUE = """
 _FIRST_UNSETTLED = """
     SELECT min(w.at_seq) FROM work w
     LEFT JOIN consolidations r ON r.chat_key = $1 AND r.line_id = $2 AND r.first_seq = w.at_seq
-    WHERE w.owner_key = $1 AND w.line_id = $2 AND w.layer = $3 AND w.failed_at IS NULL
+    WHERE w.owner_key = $1 AND w.line_id = $2 AND w.layer = $3 AND w.failed_at IS NULL AND starts_with(w.key, $5)
         AND coalesce(r.last_seq, (w.payload ->> 'last_seq')::int) >= $4"""
 
 
@@ -106,12 +105,15 @@ async def count_read_by_rule(
     return tuple(row) if row else (0, None, None)
 
 
-async def list_following(
-    db_session: DbSession, line: Line, layer: str, field: str, keys: Sequence[str]
-) -> dict[str, list[Range]]:
-    """Return the pairs of seqs in a field of the payloads of due work, by the key of the work; only where it exists."""
-    rows = await db_session.raw.fetch(_FOLLOWING, *line, layer, list(keys), field)
-    return {row["key"]: [(first, last) for first, last in orjson.loads(row["following"])] for row in rows}
+async def list_asked(
+    db_session: DbSession, line: Line, layer: str, field: str, keys: Sequence[str] | None = None
+) -> dict[str, bool]:
+    """Return the keys of the work items whose payload has a field, and whether each is due; if not, it has failed.
+
+    If `keys` are given, only these items are returned.
+    """
+    rows = await db_session.raw.fetch(_ASKED, *line, layer, field, None if keys is None else list(keys))
+    return {row["key"]: row["is_due"] for row in rows}
 
 
 async def update_hashes(db_session: DbSession, line: Line, rows: Sequence[tuple[int, bytes]]) -> None:
@@ -129,7 +131,10 @@ async def list_due(db_session: DbSession, line: Line, layer: str, from_seq: int)
     return await db_session.raw.fetch(_DUE, *line, layer, from_seq)
 
 
-async def find_first_unsettled(db_session: DbSession, line: Line, layer: str, from_seq: int) -> int | None:
-    """Return the first seq of the first range that ends at or after a seq and has due work, or None."""
-    first: int | None = await db_session.raw.fetchval(_FIRST_UNSETTLED, *line, layer, from_seq)
+async def find_first_unsettled(db_session: DbSession, line: Line, layer: str, prefix: str, from_seq: int) -> int | None:
+    """Return the first seq of the first range that ends at or after a seq and has due work, or None.
+
+    The keys of the work begin with `prefix`.
+    """
+    first: int | None = await db_session.raw.fetchval(_FIRST_UNSETTLED, *line, layer, from_seq, prefix)
     return first

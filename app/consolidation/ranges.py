@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from app.chats.ranges import Range, join_ranges
 from app.layers.turns import OpenPeriod, Period
 
 MOST_MESSAGES = 40
@@ -20,6 +21,9 @@ FORCED_MARGIN_MESSAGES = 8
 
 RANGE = "range:"
 """The prefix of the work keys: `range:<first seq>`."""
+
+MOST_SPANS = 100
+"""The most spans of seqs that a work item stores."""
 
 _TICK = timedelta(microseconds=1)
 _TICKS_OF_MESSAGE = 25
@@ -101,3 +105,20 @@ def date_items(first_seq: int, newest_seqs: Sequence[int]) -> list[timedelta]:
         numbers[seq] += 1
         after.append(ticks * _TICK)
     return after
+
+
+def merge_spans(spans: Iterable[Range]) -> list[Range]:
+    """Return the seqs of `spans` as at most MOST_SPANS spans in order, which neither overlap nor touch.
+
+    If there are more, the last one extends to the end of them all, with the gaps between.
+    """
+    merged = join_ranges(sorted(spans))
+    if len(merged) > MOST_SPANS:
+        merged[MOST_SPANS - 1 :] = [(merged[MOST_SPANS - 1][0], merged[-1][1])]
+    return merged
+
+
+def leave_out(spans: Iterable[Range], first_seq: int, last_seq: int) -> list[Range]:
+    """Return the parts of `spans` that are outside of `first_seq…last_seq`, in their order."""
+    parts = [((first, min(last, first_seq - 1)), (max(first, last_seq + 1), last)) for first, last in spans]
+    return [(first, last) for pair in parts for first, last in pair if first <= last]

@@ -1,6 +1,10 @@
-"""Schedules, at a person's request, the ranges that rules have read: the model is to read them, if there is one."""
+"""Schedules, at a person's request, the ranges that rules have read: the model is to read them, if there is one.
 
-from collections.abc import Iterable, Sequence
+A transaction schedules at most MOST_AT_ONCE ranges. If there are more, one work item of the line, with the key LATER,
+holds the spans of seqs that are left, and its job (`again_job.py`) schedules the next ranges.
+"""
+
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -10,22 +14,25 @@ from app.chats.events import LayerChanged
 from app.chats.head import Head
 from app.chats.ranges import Range
 from app.chats.revision import record_nothing
-from app.chats.scheduling import get_scheduled, schedule
+from app.chats.scheduling import find_scheduled, get_scheduled, schedule, unschedule
 from app.consolidation import queries
 from app.consolidation.errors import ConsolidationOff
 from app.consolidation.handlers import NAME
-from app.consolidation.ranges import key_of
+from app.consolidation.ranges import key_of, leave_out, merge_spans
 from app.consolidation.settings import ConsolidationSettings
 from app.kit.db import DbSession, defer
 from app.kit.wire import MAX_SEQ
 from app.kit.work_queue import NewWork
 
 AGAIN = "again"
-"""The field of a work item's payload: the range is read although its messages have not changed."""
+"""The field of a payload that only work at a person's request has.
 
+It is true for a range, which is read although its messages have not changed. For the item LATER it has the spans: pairs
+of a first and a last seq, both inclusive.
+"""
 
-FOLLOWING = "following"
-"""The field of a work item's payload: what is read again after this range, as a list of [first seq, last seq]."""
+LATER = "again"
+"""The key of the work item that holds what is left to schedule."""
 
 MOST_AT_ONCE = 100
 """The most ranges that are scheduled in one transaction, so that it stays short: messages wait for the chat's lock."""
@@ -45,44 +52,89 @@ async def learn_again(
 ) -> Again:
     """Have the ranges read again that rules have read and that have a message between two seqs (both inclusive).
 
-    The first MOST_AT_ONCE of them are scheduled at once, and the others by the job that reads the first range. If
-    `last_seq` is None, the end is that of the line. Raises ChatNotFound, and ConsolidationOff if the chat does not
-    learn.
+    The first MOST_AT_ONCE of them are scheduled at once, and the others by the job of the item LATER. If `last_seq` is
+    None, the end is that of the line. Raises ChatNotFound, and ConsolidationOff if the chat does not learn.
     """
     head = await lock_head(db_session, ref)
     if not ConsolidationSettings.of(head.settings).enabled:
         raise ConsolidationOff("This chat does not learn; set consolidation.enabled to true.")
-    span = (first_seq, MAX_SEQ if last_seq is None else last_seq)
-    ranges, first, last = await queries.count_read_by_rule(db_session, head.line, *span)
-    if first is None:
+    wanted = (first_seq, MAX_SEQ if last_seq is None else last_seq)
+    ranges, first, last = await queries.count_read_by_rule(db_session, head.line, *wanted)
+    if first is None or last is None:
         record_nothing(db_session, head.line)
         return Again()
-    await schedule_again(db_session, head, [span], now=now)
+    # The span ends with these ranges, so that those that rules read later are not read again.
+    left = leave_out(await _list_left(db_session, head), first, last)
+    if not await schedule_again(db_session, head, [(first, last)], left=left, now=now):
+        record_nothing(db_session, head.line)
     work = await get_scheduled(db_session, head, NAME, key_of(first))
     return Again(ranges, first, last, work.work_id)
 
 
-async def schedule_again(db_session: DbSession, head: Head, spans: Iterable[Sequence[int]], *, now: datetime) -> None:
-    """Schedule the first MOST_AT_ONCE ranges of `spans` that rules have read; the first of them has the rest to follow.
+async def schedule_again(
+    db_session: DbSession, head: Head, spans: Sequence[Range], *, left: Sequence[Range] = (), now: datetime
+) -> bool:
+    """Schedule the first MOST_AT_ONCE ranges of `spans` that rules have read, and the item LATER for the others.
 
-    Each span is a first and a last seq, both inclusive. The first range is the last one of them to be claimed if it is
-    before the history of the contexts (`kit.work_queue.claim`), so that few items are due at a time. `head` is that of
-    the line, locked.
+    Returns whether this changed any work item.
+    A range that is due at a person's request already stays as it is: its answer may be under way. `spans` are in order,
+    and `left` are those that the item holds for earlier requests. `head` is that of the line, locked.
     """
-    rows, rest = list[Range](), [(first, last) for first, last in spans]
-    while rest and not rows:
+    ranges, rest = list[Range](), list(spans)
+    while rest and len(ranges) < MOST_AT_ONCE:
         first_seq, last_seq = rest.pop(0)
-        rows = await queries.list_read_by_rule(db_session, head.line, first_seq, last_seq, MOST_AT_ONCE + 1)
-        if len(rows) > MOST_AT_ONCE:
-            rest.insert(0, (rows.pop()[0], last_seq))
-    if not rows:
-        return
-    keys = [key_of(first) for first, _ in rows]
-    following = await queries.list_following(db_session, head.line, NAME, FOLLOWING, keys)
-    following[keys[0]] = [*rest, *(span for span in following.get(keys[0], []) if span not in rest)]
-    items = [
-        NewWork(key, first, {AGAIN: True} | ({FOLLOWING: found} if (found := following.get(key)) else {}))
-        for key, (first, _) in zip(keys, rows, strict=True)
-    ]
-    await schedule(db_session, head, NAME, items, now=now, settle_s=0)
-    defer(db_session, LayerChanged(head, NAME))
+        at_most = MOST_AT_ONCE - len(ranges) + 1
+        found = await queries.list_read_by_rule(db_session, head.line, first_seq, last_seq, at_most)
+        if len(found) == at_most:
+            rest.insert(0, (found.pop()[0], last_seq))
+        ranges += [one for one in found if one not in ranges]
+    has_changed = await _leave(db_session, head, merge_spans([*rest, *left]), now=now)
+    asked = await queries.list_asked(db_session, head.line, NAME, AGAIN, [key_of(first) for first, _ in ranges])
+    items = [NewWork(key_of(first), first, {AGAIN: True}) for first, _ in ranges if not asked.get(key_of(first))]
+    if items:
+        await schedule(db_session, head, NAME, items, now=now, settle_s=0)
+        defer(db_session, LayerChanged(head, NAME))
+    return has_changed or bool(items)
+
+
+async def leave_through(db_session: DbSession, head: Head, last_seq: int, *, now: datetime) -> None:
+    """Remove the seqs after `last_seq`, which was the end of the line for a while, from what is left to schedule."""
+    left = await _list_left(db_session, head)
+    kept = leave_out(left, last_seq + 1, MAX_SEQ)
+    if kept != left:
+        await _leave(db_session, head, kept, now=now)
+
+
+async def cancel_again(db_session: DbSession, head: Head) -> None:
+    """Delete the work that a person requested, because the chat no longer learns."""
+    asked = await queries.list_asked(db_session, head.line, NAME, AGAIN)
+    if asked:
+        await unschedule(db_session, head, NAME, list(asked))
+
+
+def read_spans(payload: dict[str, object] | None) -> list[Range]:
+    """Return the spans of the item LATER from its payload; none if it has no payload."""
+    stored = (payload or {}).get(AGAIN)
+    return [(first, last) for first, last in stored] if isinstance(stored, list) else []
+
+
+async def _list_left(db_session: DbSession, head: Head) -> list[Range]:
+    """Return the spans that are left to schedule."""
+    item = await find_scheduled(db_session, head, NAME, LATER)
+    return read_spans(item.payload) if item else []
+
+
+async def _leave(db_session: DbSession, head: Head, spans: Sequence[Range], *, now: datetime) -> bool:
+    """Replace the item LATER by one that holds `spans`; return whether anything changed. Without spans it is deleted.
+
+    The new item has the position of the first span.
+    """
+    item = await find_scheduled(db_session, head, NAME, LATER)
+    held = read_spans(item.payload) if item else []
+    if held == spans and not (item and item.failed_at):
+        return False
+    if item:
+        await unschedule(db_session, head, NAME, [LATER])
+    if spans:
+        await schedule(db_session, head, NAME, [NewWork(LATER, spans[0][0], {AGAIN: spans})], now=now, settle_s=0)
+    return True

@@ -30,6 +30,7 @@ async def name_the_model(connection: Connection, chat_key: UUID) -> None:
 
 SAMPLE = LayerSample(
     last_attempts={"range:": LastAttempt("range:%", due_range, "UPDATE messages SET digest = '\\x00'")},
+    jobs_without_draft=frozenset({"again"}),
     begins={"consolidations": lambda row: row["first_seq"]},
     rich=RichRows(
         settings={"consolidation": {"enabled": True, "every_turns": 1}}, write_last=change_one, fill=name_the_model

@@ -1,15 +1,10 @@
 """A person asks for the model again where the rules have learnt, because the model declined or failed its form."""
 
-import logging
-
 import httpx
 import pytest
 
-from app.consolidation.regeneration import MOST_AT_ONCE
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.kit.db import Database
-from app.kit.ids import chat_key
 from tests.consolidation.learning import (
     begin,
     fact,
@@ -24,7 +19,7 @@ from tests.consolidation.learning import (
 )
 from tests.facts.asking import set_fact
 from tests.scripted_model import Request, ScriptedModel
-from tests.talk import Json, append, get, ok, put, said, soft_delete
+from tests.talk import Json, get, ok, soft_delete
 
 DECLINES = "I'm sorry, but I can't help with that request."
 PATH = "/v1/chats/c/consolidation/regenerate"
@@ -165,54 +160,3 @@ async def test_a_range_of_messages_must_not_be_empty(api: httpx.AsyncClient) -> 
     await begin(api)
     refused = ok(await api.post(PATH, json={"first_seq": 3, "last_seq": 2}), 422)
     assert refused["errors"][0]["loc"] == ["body", "last_seq"]
-
-
-RANGES = 230
-
-# The chat has read so many ranges of a turn each by rules.
-READ_BY_RULE = f"""
-    INSERT INTO consolidations (chat_key, line_id, first_seq, last_seq, learnt_at, generated_at, origin, filters,
-        source_hash, current_hash, prompt_version)
-    SELECT r.chat_key, r.line_id, 2 * n - 1, 2 * n, r.learnt_at + make_interval(secs => n), r.generated_at,
-        'extractive', r.filters, '\\x00', '\\x00', 'extractive/1'
-    FROM consolidations AS r CROSS JOIN generate_series(2, {RANGES}) AS n WHERE r.chat_key = $1 AND r.first_seq = 1"""
-
-
-async def due_again(database: Database, tenant: str) -> list[int]:
-    """Where the ranges begin that are due."""
-    async with database.raw() as connection:
-        rows = await connection.fetch(
-            "SELECT at_seq FROM work WHERE owner_key = $1 AND layer = 'consolidation' ORDER BY at_seq",
-            chat_key(tenant, "c"),
-        )
-    return [row["at_seq"] for row in rows]
-
-
-async def test_many_ranges_are_scheduled_step_by_step(
-    api: httpx.AsyncClient,
-    dispatcher: Dispatcher,
-    clock: SteppedClock,
-    model: ScriptedModel,
-    database: Database,
-    tenant: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    await quote(api, dispatcher, clock, model)
-    await put(api, status=200, settings={"consolidation": {"enabled": False}})
-    await append(api, [said(n) for n in range(3, 2 * RANGES + 1)])
-    await put(api, status=200, settings={"consolidation": {"enabled": True}})
-    async with database.raw() as connection:
-        await connection.execute(READ_BY_RULE, chat_key(tenant, "c"))
-    asked = ok(await api.post(PATH), 202)
-    assert (asked["ranges"], asked["first_seq"], asked["last_seq"]) == (RANGES, 1, 2 * RANGES)
-    assert await due_again(database, tenant) == list(range(1, 2 * MOST_AT_ONCE, 2))
-    part = ok(await api.post(PATH, json={"first_seq": 1, "last_seq": 4}), 202)
-    assert (part["ranges"], part["work_id"]) == (2, asked["work_id"])
-    model.otherwise, calls = "NONE", len(model.requests)
-    with caplog.at_level(logging.INFO, "app.kit.work_queue"):
-        await learn_all(dispatcher, clock)
-    found = [one for one in caplog.records if one.getMessage() == "scheduled consolidation"]
-    scheduled = [len(one.__dict__["fields"]["work"]) for one in found]
-    assert scheduled == [MOST_AT_ONCE, RANGES - 2 * MOST_AT_ONCE]
-    assert len(model.requests) == calls + RANGES
-    assert ok(await api.post(PATH), 200)["ranges"] == 0

@@ -6,7 +6,17 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.consolidation.ranges import MOST_MESSAGES, Due, close, date_items, date_ranges, join
+from app.consolidation.ranges import (
+    MOST_MESSAGES,
+    MOST_SPANS,
+    Due,
+    close,
+    date_items,
+    date_ranges,
+    join,
+    leave_out,
+    merge_spans,
+)
 from app.layers.turns import OpenPeriod, Period
 
 NOW = datetime(2026, 4, 1, 12, tzinfo=UTC)
@@ -59,3 +69,30 @@ def test_the_open_range_ends_where_it_is_closed() -> None:
     filling = OpenPeriod(5, turns=1, awaits_reply=True)
     assert close(filling, 8) == ([Period(5, 8)], OpenPeriod(9, awaits_reply=True))
     assert close(filling, 4) == ([], filling)
+
+
+spans = st.lists(st.tuples(st.integers(1, 900), st.integers(0, 9)).map(lambda one: (one[0], one[0] + one[1])))
+
+
+def _seqs(spans: list[tuple[int, int]]) -> set[int]:
+    return {seq for first, last in spans for seq in range(first, last + 1)}
+
+
+@given(spans, spans.map(lambda found: (found or [(300, 600)])[0]))
+def test_what_is_left_out_of_spans_is_not_in_them(found: list[tuple[int, int]], out: tuple[int, int]) -> None:
+    kept = leave_out(found, *out)
+    assert _seqs(kept) == _seqs(found) - _seqs([out])
+    assert all(first <= last for first, last in kept)
+
+
+@given(spans)
+def test_merged_spans_have_the_same_seqs(found: list[tuple[int, int]]) -> None:
+    merged = merge_spans(found)
+    assert _seqs(merged) == _seqs(found)
+    assert all(first[1] + 1 < second[0] for first, second in pairwise(merged))
+
+
+def test_the_last_of_too_many_spans_has_the_gaps() -> None:
+    merged = merge_spans([(seq, seq) for seq in range(1, 1_001, 3)])
+    assert len(merged) == MOST_SPANS
+    assert merged[-2:] == [(295, 295), (298, 1_000)]
