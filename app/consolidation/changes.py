@@ -5,6 +5,8 @@ the new text of a message can contain other facts, so a work item is scheduled t
 memories that are still in the range are recognised and not stored twice.
 """
 
+from collections.abc import Sequence
+
 import asyncpg
 import orjson
 
@@ -16,11 +18,11 @@ from app.consolidation import queries
 from app.consolidation.handlers import NAME, count_again, find_open
 from app.consolidation.models import Consolidation
 from app.consolidation.ranges import RANGE, key_of
-from app.consolidation.regeneration import cancel_again, leave_through
+from app.consolidation.regeneration import AGAIN, cancel_again, leave_through
 from app.consolidation.settings import ConsolidationSettings
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork
-from app.layers.derived import DerivedRow, rehash, reschedule, schedule_unscheduled
+from app.layers.derived import DerivedRow, Rehashed, rehash, reschedule, schedule_unscheduled
 from app.layers.turns import can_alter_turns
 
 
@@ -39,7 +41,8 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     if changed:
         hashes = [(one.row.first_seq, one.current_hash) for one in changed]
         await queries.update_hashes(db_session, head.line, hashes)
-        await reschedule(db_session, head, NAME, changed, enabled=enabled, now=event.now, settle_s=event.settle_s)
+        others = await _schedule_asked(db_session, event, changed) if enabled else changed
+        await reschedule(db_session, head, NAME, others, enabled=enabled, now=event.now, settle_s=event.settle_s)
     await _settle_again(db_session, event)
 
 
@@ -69,6 +72,25 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
         return
     column, now, settle_s = Consolidation.first_seq, event.now, event.settle_s
     await schedule_unscheduled(db_session, head, NAME, column, prefix=RANGE, now=now, settle_s=settle_s)
+
+
+async def _schedule_asked(
+    db_session: DbSession, event: MessagesChanged, changed: Sequence[Rehashed[asyncpg.Record]]
+) -> list[Rehashed[asyncpg.Record]]:
+    """Schedule those of the changed ranges that a person asked for, also if they have failed; return the others.
+
+    `reschedule` would schedule one that has failed without its payload, so that it would no longer be read for the
+    person. An item whose range has its former messages again stays as it is.
+    """
+    asked = await queries.list_asked(db_session, event.head.line, NAME, AGAIN, [one.row.key for one in changed])
+    items = [
+        NewWork(one.row.key, one.row.first_seq, {AGAIN: True})
+        for one in changed
+        if one.row.key in asked and not one.is_valid
+    ]
+    if items:
+        await schedule(db_session, event.head, NAME, items, now=event.now, settle_s=event.settle_s)
+    return [one for one in changed if one.row.key not in asked]
 
 
 async def _settle_again(db_session: DbSession, event: MessagesChanged) -> None:

@@ -5,6 +5,8 @@ import pytest
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
+from app.kit.work_queue import MAX_ATTEMPTS
+from tests.background import settle
 from tests.consolidation.learning import (
     begin,
     fact,
@@ -18,8 +20,8 @@ from tests.consolidation.learning import (
     turn,
 )
 from tests.facts.asking import set_fact
-from tests.scripted_model import Request, ScriptedModel
-from tests.talk import Json, get, ok, soft_delete
+from tests.scripted_model import Request, ScriptedModel, refuses
+from tests.talk import Json, edit, get, ok, soft_delete
 
 DECLINES = "I'm sorry, but I can't help with that request."
 PATH = "/v1/chats/c/consolidation/regenerate"
@@ -160,3 +162,19 @@ async def test_a_range_of_messages_must_not_be_empty(api: httpx.AsyncClient) -> 
     await begin(api)
     refused = ok(await api.post(PATH, json={"first_seq": 3, "last_seq": 2}), 422)
     assert refused["errors"][0]["loc"] == ["body", "last_seq"]
+
+
+async def test_an_edit_after_a_failure_keeps_the_request(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    former = await quote(api, dispatcher, clock, model)
+    ok(await api.post(PATH), 202)
+    model.otherwise = refuses(400)
+    for _ in range(MAX_ATTEMPTS):
+        await settle(dispatcher, clock, 4_000)
+    assert (await get(api, ""))["work"]["failed"] == 1
+    await edit(api, "m2", content="Since 2011!")
+    assert await sentences(api) == {former["content"]}
+    model.otherwise = GOOD
+    await learn_all(dispatcher, clock)
+    assert await sentences(api) == {FERRY}

@@ -16,7 +16,7 @@ from tests.book import due_rows
 from tests.chats.rich import rows
 from tests.consolidation.learning import begin, learn_all, quoted, turn
 from tests.scripted_model import Reply, Request, ScriptedModel, refuses
-from tests.talk import Json, append, cut_off, ok, put, said
+from tests.talk import Json, append, cut_off, edit, ok, put, said
 
 DECLINES = "I'm sorry, but I can't help with that request."
 PATH = "/v1/chats/c/consolidation/regenerate"
@@ -126,6 +126,27 @@ async def test_a_range_that_waits_for_a_retry_holds_back_none(
     assert await starts_of_due(database, tenant) == [1]
     async with database.raw() as connection:
         assert await count_read_by_model(connection, tenant) == RANGES - 1
+
+
+async def test_an_edit_after_a_failure_loses_nothing(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    database: Database,
+    tenant: str,
+) -> None:
+    await ask(api)
+    async with database.raw() as connection:
+        await connection.execute(
+            "UPDATE work SET failed_at = $2 WHERE owner_key = $1 AND key = 'range:1'", chat_key(tenant, "c"), clock()
+        )
+    await edit(api, "m2", content="Since 2011!")
+    await edit(api, "m2", content="Hm.")
+    model.otherwise = "NONE"
+    await learn_all(dispatcher, clock)
+    async with database.raw() as connection:
+        assert await count_read_by_model(connection, tenant) == RANGES
 
 
 async def test_overlapping_requests_read_each_range_once(
