@@ -99,13 +99,19 @@ async def fill_all(connection: Connection, scope: ScopeKey, said: Said) -> None:
 
 
 async def judge_slowly(
-    db_session: DbSession, scope: ScopeKey, said: Said, sentence: str, limits: MemorySettings
+    db_session: DbSession, scope: ScopeKey, said: Said, sentence: str, limits: MemorySettings, back: list[UUID]
 ) -> Outcome:
-    """What becomes of a sentence, after all memories of the scope were judged and all texts compared."""
+    """What becomes of a sentence, after all memories of the scope were judged and all texts compared.
+
+    `back` are the ids of the memories that the sentences before it brought back from the archive, in this order. If the
+    sentence brings one back, its id is added.
+    """
     found = said.texts
     memories = await list_of_scope(db_session, scope, keeping_of(limits, NOON), Choice())
     gone = [Known[UUID | Forgotten](Forgotten(key), text, is_forgotten=True) for key, text in list_forgotten(found)]
+    by_id = {one.memory_id: one for one in memories}
     kept = {one.memory_id: one for one in sorted(memories, key=age_of) if not one.archived}
+    kept |= {one: by_id[one] for one in back if one not in kept}
     known = [Known[UUID | Forgotten](one.memory_id, one.content, one.origin == "person") for one in kept.values()]
     verdict = compare(sentence, [*gone, *known], threshold=limits.dedupe_threshold)
     if isinstance(verdict.id, Forgotten):
@@ -115,6 +121,7 @@ async def judge_slowly(
     equal = [one for one in memories if one.archived and not one.archived_by_person and is_same(one.content, sentence)]
     if equal:
         faded = max(equal, key=lambda one: (one.order_key, one.memory_id))
+        back.append(faded.memory_id)
         return Taught(faded.memory_id, faded.statement_id)
     settled = [one for one in found if one.content and is_same(one.content, sentence) and is_settled(one, found)]
     if settled:
@@ -157,8 +164,16 @@ def is_settled(one: Text, found: list[Text]) -> bool:
     return one.archived is True or any(age > (-one.age_days, one.statement_id) for age in later)
 
 
+CATS = Text(KEYS[0], UUID(int=100), "Mira has two cats.", 0.5, False, None, 20, False, [(True, False, 20)])
+LIMITS = MemorySettings(dedupe_threshold=0.3, forget_below=None)
+FADING = MemorySettings(dedupe_threshold=0.3, forget_below=0.3)
+
+
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(said(), contents, limits)
+@example(Said([CATS], [CATS.statement_id], [], {}), ["Mira has three cats."], LIMITS)
+@example(Said([CATS], [], [CATS.statement_id], {}), ["Mira has two cats."], LIMITS)
+@example(Said([CATS], [], [], {}), ["Mira has two cats.", "Mira has three cats."], FADING)
 async def test_sentences_become_what_the_reference_says(
     connection: Connection, said: Said, sentences: list[str], limits: MemorySettings
 ) -> None:
@@ -171,10 +186,13 @@ async def test_sentences_become_what_the_reference_says(
         db_session = cast("DbSession", SimpleNamespace(raw=connection))
         known = await read_known(db_session, head, scope, None, limits, NOON, sentences)
         assert all(Candidates(sentences, limits.dedupe_threshold).has(one.content) for one in known.gone)
+        back = list[UUID]()
         for sentence in sentences:
             outcome = known.compare(sentence, limits.dedupe_threshold)
             became = outcome.memory_id if isinstance(outcome, Held) else outcome
-            assert became == await judge_slowly(db_session, scope, said, sentence, limits)
+            assert became == await judge_slowly(db_session, scope, said, sentence, limits, back)
+            if isinstance(outcome, Taught):
+                known.bring_back(outcome)
     finally:
         await writing.rollback()
 
