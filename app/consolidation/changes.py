@@ -12,13 +12,13 @@ import orjson
 
 from app.chats.eligibility import Filters
 from app.chats.events import LineTruncated, MessagesChanged, SettingsChanged
-from app.chats.ranges import is_any_inside
+from app.chats.ranges import Range, is_any_inside
 from app.chats.scheduling import schedule, unschedule
 from app.consolidation import queries
 from app.consolidation.handlers import NAME, count_again, find_open
 from app.consolidation.models import Consolidation
 from app.consolidation.ranges import RANGE, key_of
-from app.consolidation.regeneration import AGAIN, cancel_again, leave_through
+from app.consolidation.regeneration import AGAIN, cancel_again, leave_through, list_left
 from app.consolidation.settings import ConsolidationSettings
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork
@@ -79,18 +79,20 @@ async def _schedule_asked(
 ) -> list[Rehashed[asyncpg.Record]]:
     """Schedule those of the changed ranges that a person asked for, also if they have failed; return the others.
 
-    `reschedule` would schedule one that has failed without its payload, so that it would no longer be read for the
-    person. An item whose range has its former messages again stays as it is.
+    `reschedule` would schedule one that has failed, or that is still left to schedule, without the payload, so that it
+    would not be read for the person. An item whose range has its former messages again stays as it is.
     """
-    asked = await queries.list_asked(db_session, event.head.line, NAME, AGAIN, [one.row.key for one in changed])
-    items = [
-        NewWork(one.row.key, one.row.first_seq, {AGAIN: True})
-        for one in changed
-        if one.row.key in asked and not one.is_valid
-    ]
+    items_of = await queries.list_asked(db_session, event.head.line, NAME, AGAIN, [one.row.key for one in changed])
+    left = await list_left(db_session, event.head)
+    asked = [one for one in changed if one.row.key in items_of or _is_in(left, one.row.first_seq)]
+    items = [NewWork(one.row.key, one.row.first_seq, {AGAIN: True}) for one in asked if not one.is_valid]
     if items:
         await schedule(db_session, event.head, NAME, items, now=event.now, settle_s=event.settle_s)
-    return [one for one in changed if one.row.key not in asked]
+    return [one for one in changed if one not in asked]
+
+
+def _is_in(spans: Sequence[Range], seq: int) -> bool:
+    return any(first_seq <= seq <= last_seq for first_seq, last_seq in spans)
 
 
 async def _settle_again(db_session: DbSession, event: MessagesChanged) -> None:

@@ -11,6 +11,7 @@ from app.chats.ranges import Range
 from app.consolidation.models import Consolidation
 from app.kit.db import Connection, DbSession
 from app.kit.planner import ONE_LOOKUP_EACH
+from app.kit.work_queue import IS_FREE
 
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
@@ -37,9 +38,10 @@ _LIST_READ_BY_RULE = f"SELECT first_seq, last_seq {_READ_BY_RULE} ORDER BY first
 
 _COUNT_READ_BY_RULE = f"SELECT count(*)::int, min(first_seq), max(last_seq) {_READ_BY_RULE}"
 
-_ASKED = """
-    SELECT key, failed_at IS NULL AS is_due FROM work
-    WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND payload ? $4 AND ($5::text[] IS NULL OR key = ANY ($5))"""
+_ASKED = f"""
+    SELECT key, failed_at IS NULL AND (attempts = 0 OR NOT {IS_FREE}) AS is_under_way FROM work
+    WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND payload ? $4
+        AND ($5::text[] IS NULL OR key = ANY ($5))"""  # noqa: S608
 
 _UPDATE_HASHES = f"""
     UPDATE consolidations c SET current_hash = n.current_hash FROM (
@@ -108,12 +110,13 @@ async def count_read_by_rule(
 async def list_asked(
     db_session: DbSession, line: Line, layer: str, field: str, keys: Sequence[str] | None = None
 ) -> dict[str, bool]:
-    """Return the keys of the work items whose payload has a field, and whether each is due; if not, it has failed.
+    """Return the keys of the work items whose payload has a field, and whether each is under way.
 
-    If `keys` are given, only these items are returned.
+    It is under way if a worker holds it, or if its first attempt is still to come; it is not if it waits for a retry or
+    has failed. If `keys` are given, only these items are returned.
     """
     rows = await db_session.raw.fetch(_ASKED, *line, layer, field, None if keys is None else list(keys))
-    return {row["key"]: row["is_due"] for row in rows}
+    return {row["key"]: row["is_under_way"] for row in rows}
 
 
 async def update_hashes(db_session: DbSession, line: Line, rows: Sequence[tuple[int, bytes]]) -> None:

@@ -64,7 +64,7 @@ async def learn_again(
         record_nothing(db_session, head.line)
         return Again()
     # The span ends with these ranges, so that those that rules read later are not read again.
-    left = leave_out(await _list_left(db_session, head), first, last)
+    left = leave_out(await list_left(db_session, head), first, last)
     if not await schedule_again(db_session, head, [(first, last)], left=left, now=now):
         record_nothing(db_session, head.line)
     work = await get_scheduled(db_session, head, NAME, key_of(first))
@@ -76,9 +76,9 @@ async def schedule_again(
 ) -> bool:
     """Schedule the first MOST_AT_ONCE ranges of `spans` that rules have read, and the item LATER for the others.
 
-    Returns whether this changed any work item.
-    A range that is due at a person's request already stays as it is: its answer may be under way. `spans` are in order,
-    and `left` are those that the item holds for earlier requests. `head` is that of the line, locked.
+    Returns whether this changed any work item. A range that a person asked for already stays as it is, unless it waits
+    for a retry or has failed: its answer may be under way. `spans` are in order, and `left` are those that the item
+    holds for earlier requests. `head` is that of the line, locked.
     """
     ranges, rest = list[Range](), list(spans)
     while rest and len(ranges) < MOST_AT_ONCE:
@@ -99,7 +99,7 @@ async def schedule_again(
 
 async def leave_through(db_session: DbSession, head: Head, last_seq: int, *, now: datetime) -> None:
     """Remove the seqs after `last_seq`, which was the end of the line for a while, from what is left to schedule."""
-    left = await _list_left(db_session, head)
+    left = await list_left(db_session, head)
     kept = leave_out(left, last_seq + 1, MAX_SEQ)
     if kept != left:
         await _leave(db_session, head, kept, now=now)
@@ -118,7 +118,7 @@ def read_spans(payload: dict[str, object] | None) -> list[Range]:
     return [(first, last) for first, last in stored] if isinstance(stored, list) else []
 
 
-async def _list_left(db_session: DbSession, head: Head) -> list[Range]:
+async def list_left(db_session: DbSession, head: Head) -> list[Range]:
     """Return the spans that are left to schedule."""
     item = await find_scheduled(db_session, head, NAME, LATER)
     return read_spans(item.payload) if item else []

@@ -12,6 +12,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Connection, Database
 from app.kit.ids import chat_key
+from app.kit.work_queue import RETRY_DELAYS_S
 from tests.book import due_rows
 from tests.chats.rich import rows
 from tests.consolidation.learning import begin, learn_all, quoted, turn
@@ -298,3 +299,34 @@ async def test_no_cut_waits_for_ranges_that_are_not_due_yet(
         assert head is not None
         assert await covered_through(db_session, head, 199, LAST) == 198
         assert await covered_through(db_session, head, 201, LAST) == LAST
+
+
+async def test_asking_again_ends_the_wait_for_a_retry(
+    api: httpx.AsyncClient,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+    database: Database,
+    tenant: str,
+) -> None:
+    await ask(api, last_seq=2)
+    model.otherwise = refuses(503)
+    for delay_s in (0, *RETRY_DELAYS_S[:3]):
+        clock.step(delay_s)
+        await dispatcher.drain()
+    model.otherwise, calls = "NONE", len(model.requests)
+    await dispatcher.drain()
+    assert len(model.requests) == calls, "the range waits for its next retry"
+    await ask(api, last_seq=2)
+    await dispatcher.drain()
+    assert len(model.requests) == calls + 1
+    assert await starts_of_due(database, tenant) == []
+
+
+async def test_an_edit_of_a_range_that_is_left_keeps_the_request(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
+    await ask(api)
+    await edit(api, "m301", content="My brother Tomas moved to Bergen in 2019.")
+    (item,) = [one for one in await due_rows(database, tenant, "consolidation") if one["key"] == "range:301"]
+    assert "again" in (item["payload"] or {})
