@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import md5
+from math import inf, isfinite
 from typing import Any
 from uuid import UUID
 
@@ -108,14 +109,16 @@ async def list_forgotten(db_session: DbSession) -> Sized:
 
 
 def find_weakest(most: int) -> Reader:
-    """Finds the weakest of the strongest memories of the user, and returns it in a list."""
+    """Finds the weakest of the strongest memories of the user, and returns it in a list if it can be right."""
     keeping = replace(KEEPING, max_memories=most)
     at = datetime(2026, 1, 1, tzinfo=UTC)
     values = (UUID(MEMORIES[-1]), UUID(int=0), 2, None, "", None, 0.5, (), "model", False, at, at)
     newest = Memory(*values, pinned=False, order_key=1e300, archived=False, archived_by_person=None, chosen=())
 
     async def find(db_session: DbSession) -> Sized:
-        return [await compared.find_weakest(db_session, OF_USER, LINE, keeping, MEMORIES, newest)]
+        order_key, memory_id = await compared.find_weakest(db_session, OF_USER, LINE, keeping, MEMORIES, newest)
+        is_right = isfinite(order_key) and memory_id in MEMORIES if most < len(MEMORIES) else order_key == -inf
+        return [memory_id] if is_right else []
 
     return find
 
