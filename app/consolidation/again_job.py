@@ -1,8 +1,8 @@
 """The job that schedules the next ranges that a person asked to be read again.
 
 It calls no model. Its item holds the spans of seqs that are left (`regeneration.py`), and each run schedules the next
-ranges, and the next such item, in one transaction. So no range waits for the result of another. If learning is switched
-off, the item is deleted (`changes.py`).
+ranges, and the next such item, in one transaction. It waits for no result of a range. If learning is switched off, the
+item is deleted (`changes.py`).
 """
 
 from app.chats.ranges import Range

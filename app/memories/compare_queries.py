@@ -3,8 +3,8 @@
 To judge a memory is to look up its teachings, which are the rows that say which messages taught it
 (`app/knowledge/models.py`): they decide which of its texts holds and how old it is, and so whether it is in the
 archive. A scope can have tens of thousands of memories. So the texts are read without their teachings, and only the
-memories whose texts can matter are judged. Only `find_weakest` can judge all memories of a scope, once for all
-sentences.
+memories whose texts can matter are judged, and those that persons forgot or replaced (`list_forgotten`). Only
+`find_weakest` can judge all memories of a scope, once for all sentences.
 """
 
 import math
