@@ -73,7 +73,7 @@ Terms:
 - **fold**: a step that works new material into a growing text, such as the summary, and makes its next **version**.
 - **stale**: made from messages or other texts that have changed since.
 - **extractive**: made by quoting sentences, without a model.
-- **person**: whoever changes memory or settings with a request, other than with a message or a tool call.
+- **person**: an author who changes memory or settings by a request that is neither a message nor a tool call.
 - **scope**: where a fact, a core block or a memory holds: `chat`, `character` (the user with one character), `user`, or
   `global` (all chats of the tenant). A chat is the nearest scope, the tenant the widest.
 - **tokens** are counted in o200k, an encoding of OpenAI's models."""
