@@ -57,8 +57,8 @@ class RecallMemory:
 
         What is recalled for callers who see only the chat itself (`only_chat`) is remembered separately.
         """
-        name = _name_of(line, only_chat)
-        redis = self._ask()
+        name, now = _name_of(line, only_chat), self._clock()
+        redis = self._ask(now)
         if redis is not None:
             try:
                 async with asyncio.timeout(REDIS_S):
@@ -66,6 +66,7 @@ class RecallMemory:
             except (RedisError, OSError, TimeoutError) as error:
                 self._note_failure(error)
             else:
+                self._note_answer(now)
                 return _load(stored)
         return self._local.get(name, {})
 
@@ -79,12 +80,12 @@ class RecallMemory:
         only_chat: bool = False,
     ) -> None:
         """Store `remembered`, which `read` has returned, with what a context recalled added to it."""
-        name, merged = _name_of(line, only_chat), add_turn(remembered, newest_seq, sources)
+        name, now, merged = _name_of(line, only_chat), self._clock(), add_turn(remembered, newest_seq, sources)
         self._local[name] = merged
         self._local.move_to_end(name)
         if len(self._local) > MAX_LINES:
             self._local.popitem(last=False)
-        redis = self._ask()
+        redis = self._ask(now)
         if redis is not None:
             stored = orjson.dumps({str(seq): sorted(known) for seq, known in merged.items()})
             try:
@@ -92,6 +93,8 @@ class RecallMemory:
                     await redis.set(name, stored, ex=KEPT_S)
             except (RedisError, OSError, TimeoutError) as error:
                 self._note_failure(error)
+            else:
+                self._note_answer(now)
 
     async def close(self) -> None:
         """Close the connections to Redis."""
@@ -99,9 +102,9 @@ class RecallMemory:
         if redis is not None:
             await redis.aclose(close_connection_pool=True)
 
-    def _ask(self) -> Redis | None:
+    def _ask(self, now: datetime) -> Redis | None:
         """Return the client; None without Redis, or a short time after it failed."""
-        now, until = self._clock(), self._away_until
+        until = self._away_until
         is_away = until is not None and until - timedelta(seconds=AWAY_S) <= now < until
         if self._redis_url is None or is_away:
             return None
@@ -114,10 +117,16 @@ class RecallMemory:
         return self._redis
 
     def _note_failure(self, error: Exception) -> None:
-        """Do not ask Redis for a while; log only the first failure."""
+        """Do not ask Redis for a while; log only the first failure of an outage."""
         if self._away_until is None:
             log.warning("Redis is not reachable (%s); each process remembers what it recalled", type(error).__name__)
         self._away_until = self._clock() + timedelta(seconds=AWAY_S)
+
+    def _note_answer(self, asked_at: datetime) -> None:
+        """Log that Redis answers again, unless it has failed since it was asked at `asked_at`."""
+        if self._away_until is not None and asked_at >= self._away_until:
+            log.info("Redis is reachable again; the processes share what they recalled")
+            self._away_until = None
 
 
 def _load(stored: bytes | None) -> Remembered:
