@@ -156,8 +156,8 @@ def say(edit: Edit) -> Said:
 async def _write(db_session: DbSession, scope: ScopeKey, label: str, text: str, *, now: datetime) -> bool:
     log = await reading.list_log(db_session, Viewpoint.of_scope(scope), KIND)
     held = fold(log, scope.character or None).get(label)
-    # If the block has this text from a person already, it is not stored again, unless a tool wrote another text after
-    # it for a reply that was then taken back: if that reply returned, the tool's text would replace the person's.
+    # A text that the block has from a person already is not stored again. There is one exception: after this text, a
+    # tool wrote another for a reply that was then taken back. If the reply returned, that text would be the newest.
     is_written = held is not None and _is_written(held.log, text)
     if held is None or not is_written or not await reading.is_newest(db_session, scope, KIND, held.deciding):
         edited = held is not None and _changes_others(held)

@@ -89,8 +89,9 @@ async def write_block(ref: WritingChat, label: Label, body: BlockIn, db_session:
 async def delete_block(ref: WritingChat, label: Label, db_session: Db, clock: Now) -> None:
     """Delete what was written into a core block of a chat.
 
-    The block then has the text of wider scopes again; `facts` can begin with memories again. The former texts stay in
-    the block's history. If nothing was written into the block of the chat itself, the answer is a 404.
+    The block then has the text of wider scopes again, and the service can write memories into the block `facts` again.
+    The former texts stay in the block's history. If nothing was written into the block of the chat itself, the answer
+    is a 404.
     """
     await book.delete_in_chat(db_session, ref, label, now=clock())
 
@@ -164,8 +165,8 @@ def _make_router(of: WideScope) -> APIRouter:
     ) -> None:
         """Delete what was written into a block of the scope.
 
-        Its chats then have the text of wider scopes again; `facts` can begin with memories again. The former texts stay
-        in the block's history. If nothing was written into the block, the answer is a 404.
+        Its chats then have the text of wider scopes again, and the service can write memories into the block `facts`
+        again. The former texts stay in the block's history. If nothing was written into the block, the answer is a 404.
         """
         await book.delete_in_scope(db_session, scope, label, now=clock())
 

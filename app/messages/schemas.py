@@ -265,8 +265,8 @@ class MessagePut(MessageIn):
     If the chat has it, an optional field that is left out keeps its value, and null clears it. The text is always
     required, as `content` or in `swipes`. If it is one of the message's texts, that swipe is selected. Without
     `swipes`, a new text is an edit of the selected swipe. With `swipes`, stored texts are kept, and new ones are added.
-    But if the selected text is new, and `swipes` no longer has the stored text that was at its index, it is an edit of
-    that stored text.
+    But if the selected text is new, and the stored text at the same index is missing from the `swipes` that are sent,
+    the selected text is an edit of that stored text.
     """
 
     swipes: Swipes = Field(

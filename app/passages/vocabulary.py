@@ -15,7 +15,7 @@ from app.passages.words import split_words
 MOST_TEXTS = 500
 """How many messages in the index are considered.
 
-Outside the index, messages that have changed are considered, and those on the same number of seqs at the line's end.
+Outside the index, the messages with the last 500 seqs of the line are considered, and those that have changed.
 """
 
 MOST_CHARS = 2_000_000
@@ -24,8 +24,9 @@ MOST_CHARS = 2_000_000
 Each message gets an equal share: its first 20,000 characters if there are 100 messages or fewer.
 """
 
-# One scan of the index for all words: a scan for each of some hundred words would take ten times as long. The terms are
-# few, and each is counted separately: the limit for all words could leave out the only row with a term.
+# One scan of the index for all words: a scan for each of some hundred words would take ten times as long. The scan ends
+# after MOST_TEXTS rows, which can lack the only row with a certain word. So the few words that are sent as terms are
+# counted by a scan each.
 IN_INDEX = f"""
     SELECT found.key, count(*) AS texts FROM (
         SELECT p.keys FROM passages p

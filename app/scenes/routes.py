@@ -133,8 +133,9 @@ async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: 
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Make another version of the running recap current.
 
-    The scenes that the chosen version does not cover are folded into it, which makes new versions. This begins at once,
-    but if valid later versions cover all of these scenes, only when another scene is closed and has its recap.
+    The scenes that the chosen version does not cover are folded into it, which makes new versions. This begins at once.
+    But if all of these scenes are covered by later valid versions, it begins when another scene is closed and has its
+    recap.
     """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()

@@ -140,9 +140,9 @@ def _document_call(tools: list[Tool]) -> Any:
         `POST …/tools/discard`, or if the message to be answered is deleted or hidden by a person.
 
         Send the id of the reply as `message_id` if the newest message is a reply of another character, or if you call
-        the tool before you append the message to be answered. A message that makes the call can take the place of the
-        reply: if no reply will follow it, send its id. A call with `message_id` waits for exactly this reply: it is not
-        dropped when you append the message to be answered, or delete or hide it.
+        the tool before you append the message to be answered. If no reply will follow the message that makes the call,
+        send the id of that message: it then takes the place of the reply. A call with `message_id` waits for exactly
+        this message: it is not dropped when you append the message to be answered, or delete or hide it.
 
         When the end of the chat is cut off, what belongs to the replies that are cut off is deleted.
         """

@@ -137,7 +137,10 @@ def _examine(file: BinaryIO, form: LineFormat) -> _Outline:
 
 
 def _read_header(file: BinaryIO, form: LineFormat) -> tuple[FileHeader, int]:
-    """Return the header of a file, also for a file without one, and the number of the first line that is not blank."""
+    """Return the header of a file and the number of its first line that is not blank.
+
+    For a file without a header, the header is what its format assumes.
+    """
     first = next(read_file(file), None)
     header = form.read_header(first) if first else None
     return header or FileHeader({}, form.read_missing_header()), first.number if first else 1

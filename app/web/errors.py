@@ -4,7 +4,7 @@ from app.kit.errors import AppError, Unavailable
 
 
 class MalformedRequest(AppError):
-    """The bytes are not valid HTTP, too many requests wait, or too much of a body comes after its answer."""
+    """The bytes are not valid HTTP, too many requests wait, or too much of a body arrives after the answer was sent."""
 
     status = 400
     code = "bad_request"
