@@ -19,6 +19,7 @@ from tests.oracle.context_cache import (
 )
 from tests.oracle.misbehaviour import repeats_misbehaviour
 from tests.oracle.narrative_reference import NarrativeLine
+from tests.oracle.reference import drop_unsent
 from tests.oracle.service import WORD, Snapshot
 from tests.oracle.tables import DiaryEntry, Tables, Version
 from tests.talk import Json
@@ -250,12 +251,12 @@ def check_settled(line: NarrativeLine, tables: Tables, snapshot: Snapshot) -> No
 def check_hidden(line: NarrativeLine, tables: Tables) -> None:
     """Check that auto-hide hides exactly its scenes, except for messages that a person has hidden or shown.
 
-    Scenes stay in sight if otherwise fewer than `keep` messages would be left.
+    Scenes stay in sight if otherwise fewer than `keep` messages that are sent would be left.
     """
     settings, shown = line.settings, shown_recap(line, tables)
     hides = settings.scenes and settings.auto_hide is not None
     covered = shown.last_unit if shown else 0
-    in_sight = [message.seq for message in line.not_deleted if message.sendable_if_shown]
+    in_sight = [one.seq for one in drop_unsent([one for one in line.not_deleted if one.sendable_if_shown])]
     kept_from = in_sight[-settings.keep] if len(in_sight) >= settings.keep else 1
     hidden: set[int] = set()
     for scene in old_scenes(line, tables, settings.auto_hide or 0) if hides else ():

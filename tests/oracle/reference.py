@@ -4,7 +4,7 @@ It is slow and simple on purpose: it has messages, batches and copies of lines, 
 property is computed from the current messages.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -320,15 +320,11 @@ class Line(Naming):
 
     def tool_calls(self, from_seq: int) -> list[tuple[int, int]]:
         """Return (seq of the call, seq of its result) for each tool call in the history that begins at `from_seq`."""
-        sent = self.sendable_from(from_seq)
-        seqs = {message.id: message.seq for message in sent if message.is_call}
-        called = [(seqs.get(message.result_of or "", message.seq), message.seq) for message in sent]
-        return [(call, result) for call, result in called if call < result]
+        return _pair_calls(self.sendable_from(from_seq))
 
     def sent_from(self, seq: int) -> list[Message]:
-        """Return the messages that a context sends: a message that only calls a tool needs a result."""
-        answered = {call for call, _ in self.tool_calls(seq)}
-        return [message for message in self.sendable_from(seq) if message.text.strip() or message.seq in answered]
+        """Return the messages that a context sends."""
+        return drop_unsent(self.sendable_from(seq))
 
     def can_cut(self, seq: int, from_seq: int) -> bool:
         """Whether a cut at `seq` leaves `keep` messages and separates no tool call from its result."""
@@ -445,3 +441,16 @@ class Line(Naming):
             copied.anchor = min(copied.anchor, until_seq + 1)
             copied.reopen_batches(until_seq + 1)
         return copied
+
+
+def _pair_calls(messages: Sequence[Message]) -> list[tuple[int, int]]:
+    """Return (seq of the call, seq of its result) for each tool call that has a result in `messages`."""
+    seqs = {message.id: message.seq for message in messages if message.is_call}
+    called = [(seqs.get(message.result_of or "", message.seq), message.seq) for message in messages]
+    return [(call, result) for call, result in called if call < result]
+
+
+def drop_unsent(messages: Sequence[Message]) -> list[Message]:
+    """Return `messages` without those that only call a tool and have no result in `messages`."""
+    answered = {call for call, _ in _pair_calls(messages)}
+    return [message for message in messages if message.text.strip() or message.seq in answered]
