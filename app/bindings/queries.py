@@ -123,7 +123,7 @@ class Named(NamedTuple):
     in_sight: bool
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """The position of a binding on a line.
 
     Attributes:
@@ -259,10 +259,10 @@ async def copy_open(db_session: DbSession, line: Line, from_line_id: UUID, moved
         await db_session.raw.execute(_COPY_OPEN, *line, from_line_id, *zip(*moved, strict=True))
 
 
-async def list_places(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -> dict[UUID, Place]:
+async def list_positions(db_session: DbSession, line: Line, binding_ids: Sequence[UUID]) -> dict[UUID, Position]:
     """Return the positions of bindings on the line, by id; bindings that do not exist are left out."""
     rows = await db_session.raw.fetch(_PLACES, *line, list(binding_ids))
-    return {row["binding_id"]: Place(row["message_id"], row["at_seq"], row["matches"]) for row in rows}
+    return {row["binding_id"]: Position(row["message_id"], row["at_seq"], row["matches"]) for row in rows}
 
 
 async def list_bindings(db_session: DbSession, line: Line, *, after: UUID | None, limit: int) -> Sequence[Binding]:

@@ -13,7 +13,7 @@ from uuid import UUID
 from app.bindings import queries, records
 from app.bindings.events import BindingsChanged, Bound, Dropped, Toggled
 from app.bindings.models import Binding
-from app.bindings.queries import Named, Place
+from app.bindings.queries import Named, Position
 from app.bindings.rule import (
     Appended,
     LogMessage,
@@ -167,9 +167,11 @@ async def list_calls(db_session: DbSession, line: queries.Line, *, after: UUID |
     return await queries.list_bindings(db_session, line, after=after, limit=limit)
 
 
-async def list_places(db_session: DbSession, line: queries.Line, binding_ids: Sequence[UUID]) -> dict[UUID, Place]:
+async def list_positions(
+    db_session: DbSession, line: queries.Line, binding_ids: Sequence[UUID]
+) -> dict[UUID, Position]:
     """Return the position of each binding on a line, by id; ids without a binding are left out."""
-    return await queries.list_places(db_session, line, binding_ids) if binding_ids else {}
+    return await queries.list_positions(db_session, line, binding_ids) if binding_ids else {}
 
 
 # --- what follows from changes of the line ---

@@ -8,7 +8,16 @@ from app.chats.budgets import choose_newest_first
 from app.kit.tokens import count_tokens
 from app.knowledge.important import Important
 from app.knowledge.known import Known
-from app.layers.contribution import Contributed, Contribution, Item, Placement, SegmentSpec, TrimGroup, View, place
+from app.layers.contribution import (
+    Contributed,
+    Contribution,
+    Item,
+    Placement,
+    SegmentSpec,
+    TrimGroup,
+    View,
+    placement_of,
+)
 from app.layers.text_cache import TextCache
 
 _HEADING = "## Core memory"
@@ -32,7 +41,7 @@ def contribute(view: View) -> Contributed:
     if view.queried is None:
         return Contributed()
     settings = BlockSettings.of(view.settings)
-    placement = place(settings)
+    placement = placement_of(settings)
     if placement is None:
         return Contributed()
     limit = settings.budget.tokens(view.settings.context_tokens) if settings.budget else None
@@ -48,13 +57,13 @@ def _contribute(queried: str, character: str | None, placement: Placement, limit
         return Contributed()
     items = [_item(block) for block in reversed(blocks)]
     kept = choose_newest_first([item.tokens for item in items], limit)
-    over = [item for place_, item in enumerate(items) if place_ not in kept]
+    over = [item for index, item in enumerate(items) if index not in kept]
     lines = [
         Item("", count_tokens(block.left_out), name=f"block {block.label}: lines of wider scopes")
         for block in blocks
         if block.left_out
     ]
-    shown = tuple([item for place_, item in enumerate(items) if place_ in kept])
+    shown = tuple([item for index, item in enumerate(items) if index in kept])
     return Contributed((Contribution("blocks", shown, _HEADING, (*over, *lines), placement),))
 
 

@@ -11,7 +11,7 @@ from app.blocks.schemas import BlockText, check_operation
 from app.chats.chat_lock import lock_head
 from app.chats.hashes import identity
 from app.kit.wire import NullAs
-from app.knowledge.learning import learn, lock_place_of_tool
+from app.knowledge.learning import learn, lock_scopes_of_tool
 from app.knowledge.reading import view_chat
 from app.knowledge.scopes import ScopeKey
 from app.layers.tool import Answer, Tool, ToolCall, refused, wrote
@@ -60,9 +60,9 @@ async def _update(call: ToolCall, arguments: MemoryBlockUpdate) -> Answer:
     edit = Edit(arguments.block, arguments.operation, arguments.content, arguments.search_pattern or None)
     head = await lock_head(db_session, call.ref)
     view = await view_chat(db_session, call.ref, character=call.character)
-    place = await lock_place_of_tool(db_session, call.ref, view.character)
+    learning = await lock_scopes_of_tool(db_session, call.ref, view.character)
     held = (await list_blocks(db_session, view, with_open=True)).get(edit.label)
-    scope = place.choose_scope(held.deciding if held and held.written else None)
+    scope = learning.choose_scope(held.deciding if held and held.written else None)
     words = identity("block", "\0".join([edit.label, edit.operation, edit.content, edit.pattern or ""]))
     made = Call(NAME, MEMORY_BLOCK_UPDATE.name, view.character or "", words, call.target)
     fault = _refuse(edit, held, scope)

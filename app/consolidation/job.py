@@ -22,7 +22,7 @@ from app.consolidation.prompts import CONSOLIDATION
 from app.consolidation.ranges import RANGE, Due
 from app.consolidation.regeneration import AGAIN
 from app.consolidation.settings import ConsolidationSettings
-from app.consolidation.store import find_age_time, list_noted, list_replaceable, place_of, retract, store
+from app.consolidation.store import find_age_time, learning_chat_of, list_noted, list_replaceable, retract, store
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
@@ -75,7 +75,7 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Ra
     if ctx.model:
         aged_at = find_age_time(source, ctx.clock())
         gone = await list_replaceable(db_session, head, due) if _is_again(claimed) else set()
-        noted = await list_noted(db_session, head, place_of(head, source), aged_at=aged_at, without=gone)
+        noted = await list_noted(db_session, head, learning_chat_of(head, source), aged_at=aged_at, without=gone)
     return _Range(due, filters, source, noted)
 
 

@@ -18,7 +18,7 @@ from app.facts.keys import choose_key
 from app.facts.settings import FactSettings
 from app.kit.db import DbSession
 from app.knowledge.errors import TooManyKeys
-from app.knowledge.learning import Place, learn_value, lock_place
+from app.knowledge.learning import LearningChat, learn_value, lock_scopes
 from app.knowledge.reading import Viewpoint
 from app.knowledge.rule_queries import list_learnt_by_rule, list_wide_keys
 from app.knowledge.scopes import ScopeKey
@@ -49,19 +49,19 @@ class _Dated(NamedTuple):
     after: timedelta
 
 
-def place_of(head: Head, source: Source) -> Place:
+def learning_chat_of(head: Head, source: Source) -> LearningChat:
     """Return where the chat stores what it learns: its tenant, key, user, sole character and learning settings."""
-    return Place(head.tenant, head.chat_key, source.user_id, source.sole, LearningSettings.of(head.settings))
+    return LearningChat(head.tenant, head.chat_key, source.user_id, source.sole, LearningSettings.of(head.settings))
 
 
 async def list_noted(
-    db_session: DbSession, head: Head, place: Place, *, aged_at: datetime, without: Collection[UUID] = ()
+    db_session: DbSession, head: Head, learning: LearningChat, *, aged_at: datetime, without: Collection[UUID] = ()
 ) -> list[Noted]:
     """Return what the chat knows: the facts, then the strongest memories that are not in the archive at `aged_at`.
 
     The statements with the ids `without` are left out.
     """
-    view = _view(head, place)
+    view = _view(head, learning)
     facts = await list_held(db_session, view)
     memory_view = MemoryView(view, MemorySettings.of(head.settings), head.time_zone, aged_at)
     memories = await list_strongest(db_session, memory_view, MOST_NOTED_MEMORIES, now=aged_at)
@@ -81,20 +81,20 @@ def find_age_time(source: Source, now: datetime) -> datetime:
     return min(source.sent_at[source.utterances[-1].seq], now) if source.utterances else now
 
 
-def _view(head: Head, place: Place) -> Viewpoint:
-    return Viewpoint(ScopeKey.of_chat(place.tenant, place.chat_key), head.line, place.character)
+def _view(head: Head, learning: LearningChat) -> Viewpoint:
+    return Viewpoint(ScopeKey.of_chat(learning.tenant, learning.chat_key), head.line, learning.character)
 
 
 async def store(db_session: DbSession, head: Head, due: Due, source: Source, draft: Draft, *, now: datetime) -> None:
     """Store what was learnt from `source`, the messages of `due`. `head` is the locked head of the current line."""
-    place, at = place_of(head, source), due.learnt_at
-    await lock_place(db_session, place)
+    learning, at = learning_chat_of(head, source), due.learnt_at
+    await lock_scopes(db_session, learning)
     texts = {said.seq: said.text for said in source.utterances}
     taught = {seq: Taught(source.message_ids[seq], hash_text(text)) for seq, text in texts.items()}
     found = _list_learnt(due, draft)
     if FactSettings.of(head.settings).enabled:
         facts = [one for one in found if one.learnt.kind == "fact"]
-        await _store_facts(db_session, head, place, facts, taught, at, now)
+        await _store_facts(db_session, head, learning, facts, taught, at, now)
     if MemorySettings.of(head.settings).enabled:
         learnt = [
             LearntMemory(
@@ -105,13 +105,13 @@ async def store(db_session: DbSession, head: Head, due: Due, source: Source, dra
         ]
         if learnt:
             settings = MemorySettings.of(head.settings)
-            scope = place.choose_scope()
+            scope = learning.choose_scope()
             await remember(
                 db_session,
                 head,
                 scope,
                 learnt,
-                character=place.character,
+                character=learning.character,
                 settings=settings,
                 at=at,
                 aged_at=find_age_time(source, now),
@@ -134,7 +134,7 @@ async def retract(db_session: DbSession, head: Head, due: Due, source: Source) -
     """
     layers = _list_layers(head)
     wide_keys = await list_wide_keys(db_session, head.line, due.first_seq, due.last_seq, layers)
-    await lock_place(db_session, place_of(head, source), wide_keys)
+    await lock_scopes(db_session, learning_chat_of(head, source), wide_keys)
     for layer in await retract_learnt_by_rule(db_session, head, due.first_seq, due.last_seq, layers):
         record(db_session, head.line, layer)
 
@@ -148,7 +148,7 @@ def _list_layers(head: Head) -> list[str]:
 async def _store_facts(
     db_session: DbSession,
     head: Head,
-    place: Place,
+    learning: LearningChat,
     facts: Sequence[_Dated],
     taught: Mapping[int, Taught],
     at: datetime,
@@ -156,7 +156,7 @@ async def _store_facts(
 ) -> None:
     if not facts:
         return
-    held = await list_held(db_session, _view(head, place))
+    held = await list_held(db_session, _view(head, learning))
     dropped = 0
     for one, origin, after in facts:
         sources = [taught[seq] for seq in one.sources]
@@ -164,7 +164,7 @@ async def _store_facts(
         said = say(choose_key(one.key or "", held), one.content)._replace(more=rating)
         try:
             await learn_value(
-                db_session, head, place, said, sources, layer=FACTS, origin=origin, at=at + after, now=now
+                db_session, head, learning, said, sources, layer=FACTS, origin=origin, at=at + after, now=now
             )
         except TooManyKeys:  # only a new key can exceed the limit
             dropped += 1

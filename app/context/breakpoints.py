@@ -10,7 +10,7 @@ from hashlib import sha256
 from itertools import accumulate
 
 from app.context.blocks import Block, BlockLayout, charge
-from app.context.order import place_of
+from app.context.order import sort_key_of
 from app.context.segments import Breakpoint, Segment
 from app.context.tables import BASE, SegmentTables
 from app.kit.tokens import MESSAGE_OVERHEAD_TOKENS
@@ -24,7 +24,7 @@ def count_stable(blocks: Sequence[Block]) -> int:
     return next((index for index, block in enumerate(blocks) if not block.stable), len(blocks))
 
 
-def place(blocks: Sequence[Block], stable: int, tables: SegmentTables = BASE) -> list[int]:
+def place_breakpoints(blocks: Sequence[Block], stable: int, tables: SegmentTables = BASE) -> list[int]:
     """Return the indexes of the blocks that get a breakpoint: ascending, at most four, all among the first `stable`.
 
     Breakpoints come after `user`, after the last memory segment before the history, after the last complete group of 16
@@ -37,7 +37,7 @@ def place(blocks: Sequence[Block], stable: int, tables: SegmentTables = BASE) ->
         if block.part != "prefix":
             break
         if isinstance(block.of, Segment):
-            at = place_of(block.of, tables)
+            at = sort_key_of(block.of, tables)
             user = index if at <= last_of_user else user
             memory = index if at <= last_of_memory else memory
     parts = [block.part for block in blocks[:stable]]

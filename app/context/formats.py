@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from app.context import format_anthropic, format_openai, format_segments, format_text
 from app.context.blocks import Block, BlockLayout, Part, add_up, charge, count_text
-from app.context.breakpoints import count_stable, hash_prefixes, place
+from app.context.breakpoints import count_stable, hash_prefixes, place_breakpoints
 from app.context.calls import find_native, inner_positions, name_results
 from app.context.segments import Arrangement, Format, HistoryMessage, Rendered, RenderOptions, Segment
 from app.context.wording import is_blank
@@ -80,7 +80,7 @@ def render(layout: BlockLayout) -> Rendered:
     render_options = layout.render_options
     blocks = lay_out(layout)
     stable = count_stable(blocks)
-    marked = [] if render_options.cache == "off" else place(blocks, stable, render_options.tables)
+    marked = [] if render_options.cache == "off" else place_breakpoints(blocks, stable, render_options.tables)
     breakpoints, prefix_hash = hash_prefixes(layout, blocks, marked)
     system = messages = text = None
     if render_options.format == "openai":

@@ -9,7 +9,7 @@ _AMONG_MESSAGES = frozenset({"in_chat", "newest"})
 _AHEAD = (-1, 0)
 
 
-def place_of(segment: Segment, tables: SegmentTables = BASE) -> tuple[int, int]:
+def sort_key_of(segment: Segment, tables: SegmentTables = BASE) -> tuple[int, int]:
     """Return the sort key of a segment.
 
     The key is (its index in the order, 0), (the index of the segment that it follows, 1), or (-1, 0) if it goes before
@@ -37,7 +37,7 @@ def arrange(
     """
     history_at = tables.order.index("history")
     placed = sorted(
-        ((place_of(one, tables), one) for one in segments if one.after not in _AMONG_MESSAGES), key=lambda at: at[0]
+        ((sort_key_of(one, tables), one) for one in segments if one.after not in _AMONG_MESSAGES), key=lambda at: at[0]
     )
     return Arrangement(
         prefix=[one for at, one in placed if at[0] < history_at],

@@ -21,7 +21,7 @@ from app.kit.db import Connection
 from app.kit.ids import tenant_key
 from app.kit.owners import NO_LINE
 from app.kit.planner import COMPUTED_ONCE
-from app.layers.contribution import Contributed, View, place
+from app.layers.contribution import Contributed, View, placement_of
 from app.layers.layer import Layer
 from app.layers.recent_chats import MOST_CHANGES, Remembered
 from app.messages.rules import IS_HIDDEN_BY_SCENES, IS_NOT_DELETED, qualify
@@ -295,7 +295,7 @@ def read_material(row: Row, layers: Sequence[Layer], character: str | None) -> S
         edges=[edge for one in layers if one.edges == edge_kind for edge in contributed[one.name].edges],
         history=history,
         history_messages=sum(map(is_said, history)),
-        pinned=_read_pinned(row["pinned"]) if place(settings.pinned) is not None else (),
+        pinned=_read_pinned(row["pinned"]) if placement_of(settings.pinned) is not None else (),
     )
 
 

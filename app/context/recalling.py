@@ -19,7 +19,7 @@ from app.context.schemas import ContextQuery
 from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.kit.db import Database
 from app.kit.tokens import count_tokens
-from app.layers.contribution import IN_PROMPT, Placement, place
+from app.layers.contribution import IN_PROMPT, Placement, placement_of
 from app.layers.documents import Fading
 from app.passages.words import find_query_terms, find_terms_of_messages
 from app.search.choice import Hit, choose, is_same, sort_by_age, word
@@ -72,7 +72,7 @@ class Found:
 
 def is_recalling(options: ContextQuery, settings: ChatSettings) -> bool:
     """Return whether recall is on for a context: it is `auto`, and the settings do not omit its segment."""
-    return (options.recall or settings.recall.mode) == "auto" and place(settings.recall) is not None
+    return (options.recall or settings.recall.mode) == "auto" and placement_of(settings.recall) is not None
 
 
 async def find_recalled(
@@ -153,7 +153,7 @@ async def find_recalled(
         frozenset(hit.source for hit in hits if tired and hash_source(line, hit.source) in tired),
         [*(item.text for item in items), *spoken],
         limit_tokens,
-        place(settings.recall) or IN_PROMPT,
+        placement_of(settings.recall) or IN_PROMPT,
         line,
         newest_seq,
         remembered,

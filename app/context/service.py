@@ -34,7 +34,7 @@ from app.history.cut import every_nth_edge
 from app.kit.db import Database
 from app.kit.etags import is_known, lists_tag
 from app.kit.tokens import count_tokens
-from app.layers.contribution import place
+from app.layers.contribution import placement_of
 from app.layers.layer import Layer
 from app.search.meaning import Recalling
 
@@ -194,7 +194,7 @@ def assemble_source(
     except BudgetTooSmallError as error:
         raise BudgetTooSmall(
             f"max_tokens is {max_tokens}, but the parts that are never left out need {error.needed_tokens} tokens.",
-            errors=[{"loc": _place(options, "max_tokens"), "msg": f"must be at least {error.needed_tokens}"}],
+            errors=[{"loc": _loc_of(options, "max_tokens"), "msg": f"must be at least {error.needed_tokens}"}],
             extra={"needed_tokens": error.needed_tokens},
         ) from None
     if any(message.text is UNREAD for message in fitted.layout.entries) or not all(line.is_read for line in pinned):
@@ -216,11 +216,11 @@ def _check_character(options: ContextQuery, characters: Characters) -> None:
     names = list_names(characters)
     raise UnknownCharacter(
         f"The chat has no character {options.character!r}; it has {', '.join(map(repr, names))}.",
-        errors=[{"loc": _place(options, "character"), "msg": f"must be one of {', '.join(names)}"}],
+        errors=[{"loc": _loc_of(options, "character"), "msg": f"must be one of {', '.join(names)}"}],
     )
 
 
-def _place(options: ContextQuery, name: str) -> list[str]:
+def _loc_of(options: ContextQuery, name: str) -> list[str]:
     """Return the location of an option in the request."""
     return ["body" if isinstance(options, ContextOptions) else "query", name]
 
@@ -241,7 +241,7 @@ def _gather(
     last = next((at for at in reversed(range(len(history))) if is_said(history[at])), None)
     newest = None if last is None or history[last].role != "user" else history.pop(last)
     contributions = [one for layer in source.contributed.values() for one in layer.segments]
-    placement = place(source.settings.pinned)
+    placement = placement_of(source.settings.pinned)
     segments = [build_pinned(pinned, placement)] if pinned and placement is not None else []
     # The instruction is cached, so it does not depend on the segments after the history, which change every turn.
     prefix = render_options.tables.prefix

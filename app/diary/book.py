@@ -234,15 +234,15 @@ async def delete_entry(db_session: DbSession, ref: ChatRef, entry_id: UUID, *, n
 async def read_folded(db_session: DbSession, ref: ChatRef, *, line: UUID | None, character: str | None) -> Folded:
     """Return the latest valid version of the folded part. Raises ChatNotFound, LineNotFound, Invalid."""
     chat = await get_line(db_session, ref, line)
-    place = (ref.key, chat.line_id)
+    key = (ref.key, chat.line_id)
     name = None if character is None else current_name(chat.characters, character)
-    if name is None or name not in await queries.list_names(db_session, place):
+    if name is None or name not in await queries.list_names(db_session, key):
         name = choose_diary(chat.characters, name, part="query")
-    link = (await narratives.read_chain(db_session, place, narrative_of(name))).latest_valid()
+    link = (await narratives.read_chain(db_session, key, narrative_of(name))).latest_valid()
     if link is None:
         return Folded(name)
-    version = await narratives.read_version(db_session, place, narrative_of(name), link.version)
-    counted = await queries.count_folded(db_session, place, name, link.last_unit, at_most=MOST_COUNTED)
+    version = await narratives.read_version(db_session, key, narrative_of(name), link.version)
+    counted = await queries.count_folded(db_session, key, name, link.last_unit, at_most=MOST_COUNTED)
     return Folded(
         name, version, *counted, in_prompt=folded_source(link.version) in await find_sources(db_session, chat, name)
     )
@@ -295,11 +295,11 @@ async def _list(db_session: DbSession, chat: ChatLine, entries: Sequence[DiaryEn
     """Return entries with the replies that they are bound to, and whether contexts contain them."""
     sources = await find_sources(db_session, chat)
     ids = [entry.entry_id for entry in entries if entry.identity is not None]
-    places = await bindings.list_places(db_session, (chat.chat_key, chat.line_id), ids)
+    positions = await bindings.list_positions(db_session, (chat.chat_key, chat.line_id), ids)
     return [
         Listed(
             entry,
-            places[entry.entry_id].message_id if entry.entry_id in places else None,
+            positions[entry.entry_id].message_id if entry.entry_id in positions else None,
             f"diary:{entry.entry_id}" in sources,
         )
         for entry in entries
@@ -338,13 +338,13 @@ async def _keep(db_session: DbSession, head: Head, entry: DiaryEntry, given: Map
     kept = bool(given["kept"])
     if kept or entry.origin == "person" or "content" in given:
         return {"kept": kept, "hidden": False}
-    place = (await bindings.list_places(db_session, head.line, [entry.entry_id])).get(entry.entry_id)
-    if place is None and entry.kept:
+    position = (await bindings.list_positions(db_session, head.line, [entry.entry_id])).get(entry.entry_id)
+    if position is None and entry.kept:
         raise Conflict(
             "The entry cannot depend on its reply again: the reply never came, or is no longer on this line. "
             "Delete the entry if it is not to be kept."
         )
-    return {"kept": kept, "hidden": place is not None and not place.matches}
+    return {"kept": kept, "hidden": position is not None and not position.matches}
 
 
 async def _change(

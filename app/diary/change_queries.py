@@ -253,13 +253,13 @@ async def list_written_after(db_session: DbSession, line: Line, seq: int) -> lis
 
 
 async def copy_written(
-    db_session: DbSession, line: Line, from_line_id: UUID, places: Sequence[tuple[UUID, int, bool]]
+    db_session: DbSession, line: Line, from_line_id: UUID, positions: Sequence[tuple[UUID, int, bool]]
 ) -> set[str]:
-    """Copy entries from another line to `places` (entry_id, at_seq, hidden).
+    """Copy entries from another line to `positions` (entry_id, at_seq, hidden).
 
     Return the characters whose diaries changed.
     """
-    rows = await db_session.raw.fetch(_COPY_WRITTEN, *line, from_line_id, *zip(*places, strict=True))
+    rows = await db_session.raw.fetch(_COPY_WRITTEN, *line, from_line_id, *zip(*positions, strict=True))
     return {row["character"] for row in rows}
 
 
@@ -277,9 +277,9 @@ async def drop_open(db_session: DbSession, line: Line, entry_ids: Sequence[UUID]
 async def bind(
     db_session: DbSession, line: Line, rows: Sequence[tuple[UUID, int, int, datetime, bool]]
 ) -> list[asyncpg.Record]:
-    """Give entries the place of their reply; `rows` are (entry_id, at_seq, number, dated_at, hidden).
+    """Give entries the position of their reply; `rows` are (entry_id, at_seq, number, dated_at, hidden).
 
-    Entries that a person edited stay as they are. An entry that a person keeps is not hidden, but it gets the place,
+    Entries that a person edited stay as they are. An entry that a person keeps is not hidden, but it gets the position,
     too, because it depends on the reply again if the person no longer keeps it. Return (character, number,
     former_number) of each.
     """

@@ -90,7 +90,7 @@ async def _date_again(
         if is_eligible(message, one.row.filters)
     ]
     saved = await change_queries.list_saved(db_session, line, sorted(event.redated))
-    replies = await bindings.list_places(db_session, line, saved)
+    replies = await bindings.list_positions(db_session, line, saved)
     about += [(entry_id, reply.at_seq) for entry_id, reply in replies.items()]
     if about:
         for character in sorted(await change_queries.update_dates(db_session, line, about)):
@@ -195,11 +195,11 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
         return
     line = head.line
     written = await change_queries.list_written_after(db_session, (line[0], event.from_line_id), event.kept_seq)
-    places = await _list_places(db_session, event, written)
-    if not places:
+    positions = await _list_positions(db_session, event, written)
+    if not positions:
         return
-    names = await change_queries.copy_written(db_session, line, event.from_line_id, places)
-    replies = await bindings.list_places(db_session, line, [entry_id for entry_id, *_ in places])
+    names = await change_queries.copy_written(db_session, line, event.from_line_id, positions)
+    replies = await bindings.list_positions(db_session, line, [entry_id for entry_id, *_ in positions])
     if replies:
         about = [(entry_id, reply.at_seq) for entry_id, reply in replies.items()]
         await change_queries.update_dates(db_session, line, about)
@@ -207,7 +207,7 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
         await reconcile_fold_work(db_session, head, name, now=event.now, settle_s=0)
 
 
-async def _list_places(
+async def _list_positions(
     db_session: DbSession, event: MessagesMoved, written: Sequence[asyncpg.Record]
 ) -> list[tuple[UUID, int, bool]]:
     """Return (entry_id, at_seq, hidden) of the entries that move along.
@@ -216,15 +216,15 @@ async def _list_places(
     binding, and moves like an entry of a person.
     """
     ids = [row["entry_id"] for row in written if row["depends"]]
-    former = await bindings.list_places(db_session, (event.head.chat_key, event.from_line_id), ids)
-    places = await bindings.list_places(db_session, event.head.line, list(former))
+    former = await bindings.list_positions(db_session, (event.head.chat_key, event.from_line_id), ids)
+    positions = await bindings.list_positions(db_session, event.head.line, list(former))
     found = []
     for row in written:
         entry_id = row["entry_id"]
         if entry_id not in former:
             found.append((entry_id, event.seq_here(row["at_seq"]), False))
-        elif entry_id in places:
-            found.append((entry_id, places[entry_id].at_seq, not places[entry_id].matches))
+        elif entry_id in positions:
+            found.append((entry_id, positions[entry_id].at_seq, not positions[entry_id].matches))
     return found
 
 

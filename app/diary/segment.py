@@ -11,7 +11,7 @@ from app.diary.held import Held, word_known
 from app.diary.settings import DiarySettings
 from app.diary.shared.merging import Choice, Own, choose_until, read_others, word_merged
 from app.diary.wording import Written
-from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, place
+from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, placement_of
 
 SEGMENT = SegmentSpec(
     "diary",
@@ -27,7 +27,7 @@ def contribute(view: View) -> Contributed:
     """
     cached = view.cached.get("characters", {}).get(view.character or "", {})
     settings = DiarySettings.of(view.settings)
-    placement, recent_placement = place(settings), place(settings.recent)
+    placement, recent_placement = placement_of(settings), placement_of(settings.recent)
     queried = orjson.loads(view.queried) if view.queried else {}
     shared = queried.get("shared") if view.character else None
     if placement is None or not (cached or shared):

@@ -11,7 +11,16 @@ from app.chats.settings import Scope
 from app.facts.settings import FactSettings
 from app.facts.wording import HEADING, word_fact
 from app.knowledge.known import SCOPES, Known, choose_nearest
-from app.layers.contribution import Contributed, Contribution, Item, Placement, SegmentSpec, TrimGroup, View, place
+from app.layers.contribution import (
+    Contributed,
+    Contribution,
+    Item,
+    Placement,
+    SegmentSpec,
+    TrimGroup,
+    View,
+    placement_of,
+)
 from app.layers.text_cache import TextCache
 
 SEGMENT = SegmentSpec(
@@ -31,7 +40,7 @@ def contribute(view: View) -> Contributed:
     if view.queried is None:
         return Contributed()
     settings = FactSettings.of(view.settings)
-    placement = place(settings)
+    placement = placement_of(settings)
     if placement is None:
         return Contributed()
     limit = settings.budget.tokens(view.settings.context_tokens) if settings.budget else None

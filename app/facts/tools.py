@@ -13,7 +13,7 @@ from app.facts.keys import MAX_KEY_CHARS, choose_key
 from app.facts.schemas import MAX_VALUE_CHARS, FactKey, FactValue
 from app.facts.wording import word_fact
 from app.kit.tokens import count_tokens
-from app.knowledge.learning import Place, learn, lock_place_of_tool
+from app.knowledge.learning import LearningChat, learn, lock_scopes_of_tool
 from app.knowledge.reading import Viewpoint, find_deciding, view_chat
 from app.knowledge.service import Said
 from app.layers.tool import Answer, PageNumber, Tool, ToolCall, read, refused, wrote
@@ -64,9 +64,9 @@ class GetFacts(BaseModel):
 async def _set_fact(call: ToolCall, arguments: SetFact) -> Answer:
     head = await lock_head(call.db_session, call.ref)
     view = await view_chat(call.db_session, call.ref, character=call.character)
-    place = await lock_place_of_tool(call.db_session, call.ref, view.character)
+    learning = await lock_scopes_of_tool(call.db_session, call.ref, view.character)
     key = choose_key(arguments.key, await list_held(call.db_session, view))
-    made = await _teach(call, head, view, place, SET_FACT.name, say(key, arguments.value))
+    made = await _teach(call, head, view, learning, SET_FACT.name, say(key, arguments.value))
     text = f"It is noted: {key} is “{arguments.value}”. Go on with the story; do not mention the note."
     return wrote(text, made)
 
@@ -74,13 +74,13 @@ async def _set_fact(call: ToolCall, arguments: SetFact) -> Answer:
 async def _forget_fact(call: ToolCall, arguments: ForgetFact) -> Answer:
     head = await lock_head(call.db_session, call.ref)
     view = await view_chat(call.db_session, call.ref, character=call.character)
-    place = await lock_place_of_tool(call.db_session, call.ref, view.character)
+    learning = await lock_scopes_of_tool(call.db_session, call.ref, view.character)
     held = await list_held(call.db_session, view)
     key = choose_key(arguments.key, held)
     if key not in held:
         known = ", ".join(held) or "none"
         return refused(f"There is no fact {arguments.key!r}, so nothing has changed. The facts are: {known}.")
-    made = await _teach(call, head, view, place, FORGET_FACT.name, say(key, None))
+    made = await _teach(call, head, view, learning, FORGET_FACT.name, say(key, None))
     return wrote(f"It is forgotten: {key}. Go on with the story; do not mention it.", made)
 
 
@@ -93,11 +93,11 @@ async def _get_facts(call: ToolCall, arguments: GetFacts) -> Answer:
     return read(word_page(None, lines, arguments.page, again="`get_facts` with page", count_tokens=count_tokens))
 
 
-async def _teach(call: ToolCall, head: Head, view: Viewpoint, place: Place, tool: str, said: Said) -> Made:
-    """Store what a tool writes about a fact, bound to the reply of the call. `head` and `place` are locked."""
+async def _teach(call: ToolCall, head: Head, view: Viewpoint, learning: LearningChat, tool: str, said: Said) -> Made:
+    """Store what a tool writes about a fact, bound to the reply of the call. The line and the scopes are locked."""
     db_session = call.db_session
     words = identity("fact", f"{said.key}\0{said.content or ''}")
-    scope = place.choose_scope(await find_deciding(db_session, view, KIND, said.key))
+    scope = learning.choose_scope(await find_deciding(db_session, view, KIND, said.key))
     made = Call(NAME, tool, view.character or "", words, call.target)
     return await learn(db_session, head, scope, made, said, now=call.now)
 

@@ -26,8 +26,8 @@ from app.knowledge.settings import LearningSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a chat stores what it learns.
+class LearningChat:
+    """A chat that learns; its user and its setting decide in which scope it stores a value.
 
     Attributes:
         tenant: The chat's tenant.
@@ -61,31 +61,31 @@ class Place:
         )
 
 
-async def lock_place(db_session: DbSession, place: Place, also: Iterable[UUID] = ()) -> None:
+async def lock_scopes(db_session: DbSession, learning: LearningChat, also: Iterable[UUID] = ()) -> None:
     """Lock the user and the tenant if the chat may learn in their scopes. Call it before reading what holds there.
 
     `also` are the keys of further users and tenants to lock. All transactions lock users before the tenant, and users
     in the order of their keys, so that two chats cannot wait for each other.
     """
-    wide, tenant = set(also), tenant_key(place.tenant)
-    if place.user_id is not None and place.settings.learn_scope != "chat":
-        wide.add(user_key(place.tenant, place.user_id))
-        if place.settings.learn_scope == "global":
+    wide, tenant = set(also), tenant_key(learning.tenant)
+    if learning.user_id is not None and learning.settings.learn_scope != "chat":
+        wide.add(user_key(learning.tenant, learning.user_id))
+        if learning.settings.learn_scope == "global":
             wide.add(tenant)
     for key in sorted(wide, key=lambda key: (key == tenant, key)):
         await lock_scope_of(db_session, key)
 
 
-async def lock_place_of_tool(db_session: DbSession, ref: ChatRef, character: str | None) -> Place:
-    """Return where a tool of a chat writes, and lock it as `lock_place` does. The caller has locked the chat.
+async def lock_scopes_of_tool(db_session: DbSession, ref: ChatRef, character: str | None) -> LearningChat:
+    """Return the chat for which a tool writes, and call `lock_scopes` for it. The caller has locked the chat.
 
-    If the caller sees only the chat, the place has no user, so that the tool writes into the chat.
+    If the caller sees only the chat, the result has no user, so that the tool writes into the scope of the chat.
     """
     chat = await get_chat(db_session, ref)
     user_id = None if ref.only_chat else chat.user_id
-    place = Place(ref.tenant, ref.key, user_id, character, LearningSettings.of(effective(chat.settings)))
-    await lock_place(db_session, place)
-    return place
+    learning = LearningChat(ref.tenant, ref.key, user_id, character, LearningSettings.of(effective(chat.settings)))
+    await lock_scopes(db_session, learning)
+    return learning
 
 
 async def learn(
@@ -114,7 +114,7 @@ async def learn(
 async def learn_value(
     db_session: DbSession,
     head: Head,
-    place: Place,
+    learning: LearningChat,
     said: Said,
     sources: Sequence[Source],
     *,
@@ -127,11 +127,11 @@ async def learn_value(
 
     If the key had the same value at that time, the messages are added to the sources of the existing statement. `now`
     is the service's time, which is later than `at` if the messages are read again. `head` is the head of the chat's
-    current line. The caller has locked this line and the place (`lock_place`). Raises TooManyKeys.
+    current line. The caller has locked this line and called `lock_scopes`. Raises TooManyKeys.
     """
-    view = Viewpoint(ScopeKey.of_chat(place.tenant, place.chat_key), head.line, place.character)
+    view = Viewpoint(ScopeKey.of_chat(learning.tenant, learning.chat_key), head.line, learning.character)
     live = await list_live(db_session, view, said.kind, said.key)
-    scope = place.choose_scope(choose_deciding(live, place.character).get(said.key))
+    scope = learning.choose_scope(choose_deciding(live, learning.character).get(said.key))
     same = (one for one in live if one.rank == scope.rank and one.character == (scope.character or None))
     former = next((one for one in same if one.learnt_at <= at), None)
     if former is not None and former.content is not None and is_same_value(former.content, said.content or ""):

@@ -132,7 +132,7 @@ _LEARNT = f"""
                 AND (h.kind = 'fact' OR s.content IS NULL) AND {_ON_LINE} {ONE_LOOKUP_EACH})
     ORDER BY o.first_seq, h.importance DESC NULLS LAST, h.learnt_at DESC, h.statement_id DESC"""  # noqa: S608
 
-_PLACES = f"""
+_POSITIONS = f"""
     SELECT DISTINCT ON (t.statement_id) t.statement_id, t.chat_key, t.line_id, t.first_seq
     FROM teachings t
     WHERE t.statement_id = ANY($3) AND NOT t.hidden AND CASE WHEN t.chat_key = $1 THEN t.line_id = $2
@@ -314,15 +314,15 @@ async def list_written(db_session: DbSession, line: Line, teaching_ids: Sequence
     return {teaching_id: Written(*values) for teaching_id, *values in rows}
 
 
-async def list_places(
+async def list_positions(
     db_session: DbSession, line: Line | None, statement_ids: Sequence[UUID]
 ) -> dict[UUID, tuple[UUID, UUID, int]]:
-    """Return the newest place where each statement was taught: a chat's key, its line, and a seq.
+    """Return the newest position at which each statement was taught: a chat's key, its line, and a seq.
 
-    If `line` taught the statement, the place is on `line`, otherwise on the current line of another chat.
+    If `line` taught the statement, the position is on `line`, otherwise on the current line of another chat.
     """
     chat_key, line_id = line or (None, None)
-    rows = await db_session.raw.fetch(_PLACES, chat_key, line_id, list(statement_ids))
+    rows = await db_session.raw.fetch(_POSITIONS, chat_key, line_id, list(statement_ids))
     return {row["statement_id"]: (row["chat_key"], row["line_id"], row["first_seq"]) for row in rows}
 
 

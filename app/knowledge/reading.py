@@ -188,16 +188,16 @@ async def list_ratings_on_line(
     return await queries.list_ratings_of_chat(db_session, line, ids, only_chat=only_chat) if ids else {}
 
 
-async def list_places(
+async def list_positions(
     db_session: DbSession, view: Viewpoint, statement_ids: Sequence[UUID]
 ) -> dict[UUID, tuple[UUID, UUID, int]]:
-    """Return a place where each statement was taught and is live: a chat's key, its line, and a seq.
+    """Return a position at which each statement was taught and is live: a chat's key, its line, and a seq.
 
-    If the line that is read taught the statement, the place is the last one on this line. Otherwise it is the one with
-    the highest seq on the current lines of the chats that share the scope. A statement that only a person set has no
-    place.
+    If the line that is read taught the statement, the position is the last one on this line. Otherwise it is the one
+    with the highest seq on the current lines of the chats that share the scope. A statement that only a person set has
+    no position.
     """
-    return await queries.list_places(db_session, view.line, statement_ids) if statement_ids else {}
+    return await queries.list_positions(db_session, view.line, statement_ids) if statement_ids else {}
 
 
 async def list_live(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> list[Known]:

@@ -253,8 +253,8 @@ async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     if CURSOR not in head.cursors:
         return
     moved = await queries.list_after(db_session, (head.chat_key, event.from_line_id), event.kept_seq)
-    places = await bindings.list_places(db_session, head.line, moved)
-    rows = [(binding_id, place.at_seq, not place.matches) for binding_id, place in places.items()]
+    positions = await bindings.list_positions(db_session, head.line, moved)
+    rows = [(binding_id, position.at_seq, not position.matches) for binding_id, position in positions.items()]
     await queries.move(db_session, head.line, event.from_line_id, rows)
     if head.cursors[CURSOR].get("by_messages"):
         await message_queries.move_by_messages(db_session, head.line, event.from_line_id, event.kept_seq, event.now)

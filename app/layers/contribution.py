@@ -177,7 +177,7 @@ class View(NamedTuple):
         return self.before_seq is None or last_seq < self.before_seq
 
 
-def place(settings: PlacementSettings) -> Placement | None:
+def placement_of(settings: PlacementSettings) -> Placement | None:
     """Return the placement that the settings give a segment, or None if the context must not contain it."""
     position = _POSITIONS[settings.position]
     if position is None:

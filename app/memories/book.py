@@ -247,9 +247,9 @@ async def list_sessions(db_session: DbSession, view: MemoryView, memories: Seque
     A memory that no message taught has none. A memory of a wider scope can have a session of another chat. If several
     other chats taught it, the session is that of the message with the highest seq.
     """
-    places = await reading.list_places(db_session, view.viewpoint, [one.statement_id for one in memories])
-    found = await find_ids(db_session, list(places.values()))
-    return dict(zip(places, found, strict=True))
+    positions = await reading.list_positions(db_session, view.viewpoint, [one.statement_id for one in memories])
+    found = await find_ids(db_session, list(positions.values()))
+    return dict(zip(positions, found, strict=True))
 
 
 async def _set(

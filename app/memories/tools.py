@@ -12,7 +12,7 @@ from app.chats.chat_lock import lock_head
 from app.chats.hashes import identity
 from app.kit.tokens import count_tokens
 from app.knowledge import reading
-from app.knowledge.learning import learn, lock_place_of_tool
+from app.knowledge.learning import learn, lock_scopes_of_tool
 from app.layers.tool import Answer, PageNumber, Tool, ToolCall, read, refused, wrote
 from app.layers.tool_pages import word_page
 from app.memories.book import MemoryView, list_memories, say_forgotten, view_chat
@@ -54,7 +54,7 @@ async def _forget(call: ToolCall, arguments: Forget) -> Answer:
     db_session = call.db_session
     head = await lock_head(db_session, call.ref)
     view = await view_chat(db_session, call.ref, character=call.character)
-    place = await lock_place_of_tool(db_session, call.ref, view.viewpoint.character)
+    learning = await lock_scopes_of_tool(db_session, call.ref, view.viewpoint.character)
     words = identity("memory", str(arguments.memory_id))
     made = Call(NAME, FORGET.name, view.viewpoint.character or "", words, call.target)
     found = await list_memories(db_session, view, Choice(memory_id=arguments.memory_id), now=call.now)
@@ -63,7 +63,7 @@ async def _forget(call: ToolCall, arguments: Forget) -> Answer:
             return Answer(f"It is forgotten. {_GO_ON}", "repeated")
         return refused("There is no memory with this id, so nothing has changed. `memory_log` shows the ids.")
     deciding = await reading.find_deciding(db_session, view.viewpoint, KIND, str(arguments.memory_id))
-    scope = place.choose_scope(deciding)
+    scope = learning.choose_scope(deciding)
     said = await say_forgotten(db_session, scope, found[0])
     bound = await learn(db_session, head, scope, made, said, now=call.now, bounded=False)
     return wrote(f"It is forgotten: “{found[0].content}” {_GO_ON}", bound)

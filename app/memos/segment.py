@@ -5,7 +5,16 @@ from typing import Any
 from uuid import UUID
 
 from app.chats.budgets import choose_newest_first
-from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, list_gaps, place
+from app.layers.contribution import (
+    Contributed,
+    Contribution,
+    Item,
+    SegmentSpec,
+    TrimGroup,
+    View,
+    list_gaps,
+    placement_of,
+)
 from app.memos.settings import MemoSettings
 from app.memos.trim_groups import group_memos
 
@@ -31,7 +40,7 @@ EDGES = """
 def contribute(view: View) -> Contributed:
     """Return the memos of the window and the pinned memos, each kind within its own budget."""
     settings = MemoSettings.of(view.settings)
-    placement = place(settings)
+    placement = placement_of(settings)
     edges = view.queried or ()
     gaps = list_gaps(view.cached)
     if placement is None:

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from app.kit.tokens import count_tokens
-from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, list_gaps, place
+from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, list_gaps, placement_of
 from app.scenes.settings import SceneSettings
 
 HEADING = "## Running Recap"
@@ -57,7 +57,7 @@ def contribute(view: View) -> Contributed:
     cached = view.cached if view.is_known(view.cached.get("last_seq", 0)) else _former(view)
     gaps = list_gaps(cached)
     edges = cached.get("edges", ())
-    placement = place(SceneSettings.of(view.settings).recap)
+    placement = placement_of(SceneSettings.of(view.settings).recap)
     if placement is None or not cached.get("text"):
         return Contributed(gaps=gaps, edges=edges)
     item = Item(word(cached["text"]), cached["tokens"], (source_of(cached["version"]),))

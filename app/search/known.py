@@ -34,29 +34,29 @@ class KnownTexts(NamedTuple):
     Attributes:
         texts: The texts.
         digests: Their digests (`passages.lookup.digest_text`), by which their vectors are found.
-        places: For each word, the indexes in `texts` of the texts that contain the word.
+        indexes: For each word, the indexes in `texts` of the texts that contain the word.
         words: For each beginning and each end of a word (`edges_of`), the words that have it.
 
     """
 
     texts: Sequence[Document]
     digests: Sequence[bytes]
-    places: Mapping[str, Sequence[int]]
+    indexes: Mapping[str, Sequence[int]]
     words: Mapping[str, Sequence[str]]
 
     @classmethod
     def of(cls, texts: Iterable[Document]) -> "KnownTexts":
         """Return texts with their index."""
         listed = list(texts)
-        places: dict[str, list[int]] = {}
-        for place, one in enumerate(listed):
+        indexes: dict[str, list[int]] = {}
+        for index, one in enumerate(listed):
             for word in count_words(one.text):
-                places.setdefault(word, []).append(place)
+                indexes.setdefault(word, []).append(index)
         words: dict[str, list[str]] = {}
-        for word in places:
+        for word in indexes:
             for edge in edges_of(word):
                 words.setdefault(edge, []).append(word)
-        return cls(listed, [digest_text(one.text) for one in listed], places, words)
+        return cls(listed, [digest_text(one.text) for one in listed], indexes, words)
 
     def find_likely(
         self,
@@ -76,18 +76,18 @@ class KnownTexts(NamedTuple):
         likelihoods = [0.0] * len(self.texts)
         for term in terms:
             words = dict.fromkeys((term, *forms.get(term, ()), *(word for word, _ in near.get(term, ()))))
-            having = [self.places[word] for word in words if word in self.places]
+            having = [self.indexes[word] for word in words if word in self.indexes]
             found = having[0] if len(having) == 1 else set().union(*having)
             if found:
                 rarity = math.log1p(len(self.texts) / len(found))
-                for place in found:
-                    likelihoods[place] += rarity
+                for index in found:
+                    likelihoods[index] += rarity
         allowed = [
-            (likelihood, place)
-            for place, likelihood in enumerate(likelihoods)
-            if likelihood and self.texts[place].source not in left_out
+            (likelihood, index)
+            for index, likelihood in enumerate(likelihoods)
+            if likelihood and self.texts[index].source not in left_out
         ]
-        return [place for _, place in heapq.nlargest(most, allowed)]
+        return [index for _, index in heapq.nlargest(most, allowed)]
 
     def _find_forms(self, terms: Sequence[str], stem: Callable[[str], str] | None) -> dict[str, list[str]]:
         """Return by term the words of the texts that have its stem; empty without `stem`."""
@@ -96,7 +96,7 @@ class KnownTexts(NamedTuple):
         stems = {term: stem(term) for term in terms}
         beginnings = {one[:2] for one in stems.values()}
         by_stem: dict[str, list[str]] = {}
-        for word in self.places:
+        for word in self.indexes:
             if word[:2] in beginnings:
                 by_stem.setdefault(stem(word), []).append(word)
         return {term: by_stem.get(one, []) for term, one in stems.items()}
@@ -109,11 +109,11 @@ class KnownTexts(NamedTuple):
         Texts with the sources in `left_out` are not returned.
         """
         near = [
-            (similarities[digest], place)
-            for place, digest in enumerate(self.digests)
-            if digest in similarities and self.texts[place].source not in left_out
+            (similarities[digest], index)
+            for index, digest in enumerate(self.digests)
+            if digest in similarities and self.texts[index].source not in left_out
         ]
-        return [place for _, place in heapq.nlargest(most, near)]
+        return [index for _, index in heapq.nlargest(most, near)]
 
 
 class Viewed(NamedTuple):

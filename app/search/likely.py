@@ -69,7 +69,7 @@ _TEXT_SIMILARITIES = """
     FROM total CROSS JOIN ({near}) AS near WHERE $16::boolean"""
 
 
-class Places(NamedTuple):
+class Parameters(NamedTuple):
     """The numbers of the parameters of a statement.
 
     Attributes:
@@ -92,19 +92,26 @@ class Places(NamedTuple):
         return (f"${self.deep + 1}", f"${self.deep + 2}") if self.with_vectors else None
 
 
-def write_near(text: str, chat_key: str, condition: str, places: Places) -> tuple[str, str]:
+def write_near(text: str, chat_key: str, condition: str, parameters: Parameters) -> tuple[str, str]:
     """Return the SQL of the column with the similarity of the layers' texts, and of the join that the column needs.
 
     `text` is the alias of the texts. The similarity is looked up only for texts for which `condition` is true.
     """
-    if not (given := places.given):
+    if not (given := parameters.given):
         return "NULL::float8 AS similarity", ""
     looked_up = write_text_similarity(f"{text}.text", chat_key, condition, *given)
     return "near.similarity", f" LEFT JOIN LATERAL ({looked_up}) AS near ON true"
 
 
 def write_likely(
-    texts: str, places: Places, most: int, *, which: str, most_in_index: int, more: str = "", listed: bool = False
+    texts: str,
+    parameters: Parameters,
+    most: int,
+    *,
+    which: str,
+    most_in_index: int,
+    more: str = "",
+    listed: bool = False,
 ) -> str:
     """Return the SQL statement that reads the texts to be ranked.
 
@@ -115,7 +122,7 @@ def write_likely(
         texts: The query of all texts that a search compares. Besides the fields of `Document`, it has the columns
             `number` (unique), `chat_key`, `message_count` (of the chat), `lowered` (compared with the patterns),
             `role`, `name`, `digest`, `likelihood` and `similarity`. `role` is NULL if the text is not a message.
-        places: The numbers of the parameters.
+        parameters: The numbers of the parameters.
         most: How many texts are chosen by their words.
         which: A condition on rows `c` of `chats`: the lines that are searched.
         most_in_index: How many messages of each chat the index finds at most.
@@ -124,18 +131,18 @@ def write_likely(
             of the layers' texts, by digest.
 
     """
-    deep = f"${places.deep}"
-    given = places.given
+    deep = f"${parameters.deep}"
+    given = parameters.given
     nearest = write_nearest(which, *given, deep) if given else ""
     own = f" LEFT JOIN LATERAL ({write_similarity('texts', *given)}) AS own ON true" if given else ""
     return _LIKELY.format(
         texts=texts,
-        in_index=write_in_index(which, f"${places.keys}", deep, most_in_index),
+        in_index=write_in_index(which, f"${parameters.keys}", deep, most_in_index),
         deep=deep,
         compared=COMPARED,
         enough=ENOUGH,
         or_few_near=_OR_FEW_NEAR if given else "",
-        patterns=f"${places.patterns}",
+        patterns=f"${parameters.patterns}",
         columns=COLUMNS,
         most=most,
         more=more,

@@ -172,8 +172,8 @@ async def _list_wide(
 
 def _row(source: str, text: str, importance: float | None = None) -> Row:
     empty = dict.fromkeys(("role", "name", "similarity", "chat_id", "chat_key", "line_id"))
-    places = {"number": source, "first_seq": 0, "last_seq": 0, "head_seq": 0}
-    return {**empty, **places, "source": source, "text": text, "importance": importance}
+    about_nothing = {"number": source, "first_seq": 0, "last_seq": 0, "head_seq": 0}
+    return {**empty, **about_nothing, "source": source, "text": text, "importance": importance}
 
 
 def _wanted(asked: SearchIn, terms: Sequence[str], stem: Stem, now: datetime) -> Wanted:
@@ -230,11 +230,9 @@ def _rank(texts: Texts, terms: _Terms, wide: Sequence[Row] = ()) -> list[_Found]
 
 def _merge(rows: Sequence[Row]) -> Collection[Row]:
     """Return each text once: a message that was found by its words and by its meaning has two rows or more."""
-    places = [f"{row['chat_key']} {row['source']}" for row in rows]
-    similarities = find_similarities((place, row["similarity"]) for place, row in zip(places, rows, strict=True))
-    return {
-        place: {**row, "similarity": similarities.get(place)} for place, row in zip(places, rows, strict=True)
-    }.values()
+    keys = [f"{row['chat_key']} {row['source']}" for row in rows]
+    similarities = find_similarities((key, row["similarity"]) for key, row in zip(keys, rows, strict=True))
+    return {key: {**row, "similarity": similarities.get(key)} for key, row in zip(keys, rows, strict=True)}.values()
 
 
 def _word(row: Row, speakers_of: Callable[[str, str | None], Mapping[str, str]]) -> str:

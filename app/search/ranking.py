@@ -152,13 +152,13 @@ def rank(
             _divide(value / best, one, share, rarity, span)
             for one, value, share in zip(candidates, raw, shares, strict=True)
         ]
-    by_place = {
+    by_position = {
         (one.spoken_in, one.last_seq): text + (vector or 0.0)
         for one, (text, vector) in zip(candidates, own, strict=True)
         if one.spoken_in is not None
     }
     scored = [
-        (_add_bonuses(one, text, vector, by_place), one)
+        (_add_bonuses(one, text, vector, by_position), one)
         for one, (text, vector) in zip(candidates, own, strict=True)
         if text > 0 or one.similarity is not None
     ]
@@ -333,10 +333,10 @@ def _trigrams(word: str) -> frozenset[str]:
 
 
 def _add_bonuses(
-    one: Candidate, text: float, vector: float | None, by_place: Mapping[tuple[Hashable | None, int], float]
+    one: Candidate, text: float, vector: float | None, by_position: Mapping[tuple[Hashable | None, int], float]
 ) -> Scored:
-    before = by_place.get((one.spoken_in, one.last_seq - 1), 0.0)
-    after = by_place.get((one.spoken_in, one.last_seq + 1), 0.0)
+    before = by_position.get((one.spoken_in, one.last_seq - 1), 0.0)
+    after = by_position.get((one.spoken_in, one.last_seq + 1), 0.0)
     neighbours = NEIGHBOUR_SHARE * (before if before > after else after)
     importance = IMPORTANCE_BONUS * (one.importance or 0.0)
     recency = RECENCY_BONUS * (one.recency if one.recency < 1.0 else 1.0)

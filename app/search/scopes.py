@@ -62,8 +62,8 @@ _TEACHERS = f"""
 _TEXTS = f"""
     WITH scopes AS MATERIALIZED ({_SCOPES}
     ), forgotten AS MATERIALIZED ({_FORGOTTEN})
-    SELECT {{places}}, d.source AS place, d.source, d.text, c.first_taught AS first_seq, c.last_taught AS last_seq,
-        d.category, d.importance
+    SELECT {{chat_columns}}, d.source AS text_key, d.source, d.text, c.first_taught AS first_seq, c.last_taught
+        AS last_seq, d.category, d.importance
     FROM scopes AS scope CROSS JOIN LATERAL ({{texts}}) AS d ({SCOPE_COLUMNS}) CROSS JOIN LATERAL (
         SELECT * FROM (
             ({_SEEN_BY.format(taught="viewer.first_taught, viewer.last_taught", viewers=_TEACHERS, which="{which}")}
@@ -73,18 +73,18 @@ _TEXTS = f"""
         ORDER BY last_taught DESC LIMIT 1) AS c"""  # noqa: S608 - of constants
 
 
-def write_scopes(texts: str, viewers: str, which: str, places: str) -> str:
+def write_scopes(texts: str, viewers: str, which: str, chat_columns: str) -> str:
     """Return the query of the texts in the scopes above the chats, each once.
 
-    Its columns are those of `places`, `place` (the key by which `statements.py` keeps each text once), and the fields
-    of `Document`. The seqs are those of the first and the last message in the row's chat that taught the text; 0 if
-    no message in that chat did.
+    Its columns are those of `chat_columns`, `text_key` (the key by which `statements.py` keeps each text once), and the
+    fields of `Document`. The seqs are those of the first and the last message in the row's chat that taught the text; 0
+    if no message in that chat did.
 
     Args:
         texts: The query of the texts of a scope (`app.layers.documents.write_scope_documents`).
         viewers: A query on the chat's row `c` for the characters for which the chat is searched (`character`).
         which: A condition on rows `c` of `chats`: the current lines that are searched.
-        places: Columns of the row `c` of the chat, as SQL.
+        chat_columns: Columns of the row `c` of the chat, as SQL.
 
     """
-    return _TEXTS.format(texts=texts, viewers=viewers, which=which, places=places)
+    return _TEXTS.format(texts=texts, viewers=viewers, which=which, chat_columns=chat_columns)

@@ -63,7 +63,7 @@ class Searched(NamedTuple):
         """The function that stems words of the chat's language; None if there is none."""
         return stemmer_of(self.language)
 
-    def place(self, seq: int) -> float:
+    def locate(self, seq: int) -> float:
         """Return where a message is on the line, from 0 to 1 for the newest one."""
         return seq / self.head_seq if self.head_seq else 0.0
 
@@ -192,7 +192,7 @@ def _choose_known(
     """Return the remembered texts with the most and the rarest terms, and those with the most similar meaning."""
     chosen = dict.fromkeys(known.find_likely(terms, MAX_LIKELY, left_out=left_out, stem=stem))
     chosen |= dict.fromkeys(known.find_near(similarities, MAX_NEAR_TEXTS, left_out=left_out))
-    return [(known.texts[place], similarities.get(known.digests[place])) for place in chosen]
+    return [(known.texts[index], similarities.get(known.digests[index])) for index in chosen]
 
 
 async def rank_found(
@@ -218,14 +218,14 @@ def _rank(found: Found, line: Searched, terms: Sequence[str], meant: Mapping[str
             text,
             row["importance"],
             row["last_seq"],
-            line.place(row["last_seq"]),
+            line.locate(row["last_seq"]),
             line.line_id if row["role"] else None,
             similarities.get(source),
         )
         for source, (row, text) in texts.items()
     ]
     candidates += [
-        Candidate(one.source, one.text, one.importance, one.last_seq, line.place(one.last_seq), similarity=similarity)
+        Candidate(one.source, one.text, one.importance, one.last_seq, line.locate(one.last_seq), similarity=similarity)
         for one, similarity in found.known
     ]
     if line.fading == "weighs":

@@ -18,7 +18,7 @@ _ELLIPSIS = "…"
 
 
 class _Match(NamedTuple):
-    """A place of the text that has a term: from `start` to `end`, exclusive."""
+    """A stretch of the text that has a term: from `start` to `end`, exclusive."""
 
     start: int
     end: int
@@ -61,11 +61,11 @@ def _find(text: str, terms: Sequence[str], stem: Callable[[str], str] | None) ->
 
 
 def _find_inside(found: re.Match[str], word: str, terms: Sequence[str]) -> Iterator[_Match]:
-    """Yield each place of a term in a text without spaces between words (the group `spaceless` of WORD)."""
+    """Yield each stretch that has a term, in a text without spaces between words (the group `spaceless` of WORD)."""
     for term in terms:
         at = word.find(term)
         while at != -1:
-            if len(word) != len(found[0]):  # folding made several characters of one, so places do not agree
+            if len(word) != len(found[0]):  # folding made several characters of one, so positions do not agree
                 yield _Match(*found.span(), term)
                 break
             yield _Match(found.start() + at, found.start() + at + len(term), term)
@@ -95,7 +95,7 @@ def _choose(text: str, matches: Sequence[_Match]) -> tuple[int, int]:
 
 
 def _join(matches: Iterator[_Match]) -> list[tuple[int, int]]:
-    """Return the places of the matches, those that overlap or touch as one."""
+    """Return the positions of the matches, those that overlap or touch as one."""
     joined: list[tuple[int, int]] = []
     for one in matches:
         if joined and one.start <= joined[-1][1]:

@@ -16,7 +16,7 @@ from app.passages.lookup import (
     write_text_digest,
     write_text_similarities,
 )
-from app.search.likely import IS_LISTED, Places, write_likely, write_near
+from app.search.likely import IS_LISTED, Parameters, write_likely, write_near
 from app.search.scopes import write_scopes
 
 MAX_MESSAGES = 1_000
@@ -89,10 +89,10 @@ _EVERYWHERE = """
     SELECT row_number() OVER () AS number, f.*, {lowered} AS lowered FROM (
         SELECT known.*, {similarity} FROM (SELECT d.*, NULL::text AS role, NULL::text AS name, {digest} AS digest,
             NULL::float8 AS likelihood
-        FROM (SELECT DISTINCT ON (d.place) d.* FROM ({known}) AS d ORDER BY d.place, d.last_seq DESC) AS d
+        FROM (SELECT DISTINCT ON (d.text_key) d.* FROM ({known}) AS d ORDER BY d.text_key, d.last_seq DESC) AS d
         ) AS known{near}
         UNION ALL
-        SELECT {places}, NULL, d.* FROM chats c
+        SELECT {chat_columns}, NULL, d.* FROM chats c
         CROSS JOIN LATERAL ({messages}) AS d ({columns}, role, name, digest, likelihood, similarity)
         WHERE {which} AND ($4::text[] IS NULL OR 'message' = ANY ($4))
     ) AS f
@@ -104,8 +104,8 @@ _EVERYWHERE = """
             {one_lookup_each}))"""
 
 _KNOWN = """
-        SELECT {places}, CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
-                ELSE c.chat_key || d.source END AS place, d.*
+        SELECT {chat_columns}, CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
+                ELSE c.chat_key || d.source END AS text_key, d.*
         FROM chats c CROSS JOIN LATERAL ({viewers}) AS q CROSS JOIN LATERAL ({documents}) AS d ({columns})
         WHERE {which}"""
 
@@ -115,7 +115,7 @@ _VIEWERS = """
             FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{}]' ELSE c.characters END) AS p
             WHERE $3::text IS NULL OR p.value ->> 'name' = $3"""
 
-_PLACES = "c.chat_id, c.chat_key, c.line_id, c.characters::text, c.user_name, c.head_seq, c.message_count"
+_CHAT_COLUMNS = "c.chat_id, c.chat_key, c.line_id, c.characters::text, c.user_name, c.head_seq, c.message_count"
 
 _FOUND = "number, chat_id, chat_key, line_id, characters, user_name, head_seq"
 
@@ -161,7 +161,9 @@ def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
     of_chat = _write_everywhere(known, _OF_CHAT, 11, MOST_IN_INDEX, MAX_NAMED, with_vectors=with_vectors)
     known = _write_known(keep_to_chat(documents), OF_USER)
     if scopes := write_scope_documents(layers, _is_looked_up):
-        known = f"{known} UNION ALL SELECT * FROM ({write_scopes(scopes, _VIEWERS, OF_USER, _PLACES)}) AS of_scopes"  # noqa: S608
+        known = (
+            f"{known} UNION ALL SELECT * FROM ({write_scopes(scopes, _VIEWERS, OF_USER, _CHAT_COLUMNS)}) AS of_scopes"  # noqa: S608
+        )
     of_user = _write_everywhere(known, OF_USER, 10, MAX_OF_EACH_CHAT, MAX_OF_EACH_CHAT, with_vectors=with_vectors)
     return Statements(recall, of_chat, of_user, keep_to_chat(recall), keep_to_chat(of_chat))
 
@@ -179,13 +181,13 @@ def _is_looked_up(kinds: str) -> str:
 
 
 def _write_recall(documents: str, *, with_vectors: bool) -> str:
-    places = Places(8, 10, 13, with_vectors)
+    parameters = Parameters(8, 10, 13, with_vectors)
     is_listed = IS_LISTED.format(text="of_layers")
-    similarity, near = write_near("of_layers", "c.chat_key", f"NOT {is_listed}", places)
+    similarity, near = write_near("of_layers", "c.chat_key", f"NOT {is_listed}", parameters)
     of_layers = f"""
         SELECT {COLUMNS}, NULL::text, NULL::text, NULL::bytea, NULL::float8, {similarity}
         FROM ({documents}) AS of_layers{near}"""  # noqa: S608
-    messages = _write_messages(_IS_RECALLED, MAX_MESSAGES, MAX_NAMED, places)
+    messages = _write_messages(_IS_RECALLED, MAX_MESSAGES, MAX_NAMED, parameters)
     texts = _TEXTS.format(
         texts=f"{of_layers} UNION ALL {messages}",
         columns=COLUMNS,
@@ -194,7 +196,9 @@ def _write_recall(documents: str, *, with_vectors: bool) -> str:
     )
     which = "c.chat_key = $1 AND c.line_id = $2"
     more = ", NULL::bytea AS near_digest" if with_vectors else ""
-    return write_likely(texts, places, MAX_CANDIDATES, which=which, most_in_index=MOST_IN_INDEX, more=more, listed=True)
+    return write_likely(
+        texts, parameters, MAX_CANDIDATES, which=which, most_in_index=MOST_IN_INDEX, more=more, listed=True
+    )
 
 
 def _write_known(documents: str, which: str) -> str:
@@ -202,7 +206,7 @@ def _write_known(documents: str, which: str) -> str:
     return _KNOWN.format(
         documents=f"SELECT {COLUMNS} FROM ({documents}) AS of_layers",  # noqa: S608
         viewers=_VIEWERS,
-        places=_PLACES,
+        chat_columns=_CHAT_COLUMNS,
         columns=COLUMNS,
         which=which,
     )
@@ -211,16 +215,16 @@ def _write_known(documents: str, which: str) -> str:
 def _write_everywhere(
     known: str, which: str, keys: int, most_in_index: int, most_named: int, *, with_vectors: bool
 ) -> str:
-    places = Places(9, keys, keys + 1, with_vectors)
+    parameters = Parameters(9, keys, keys + 1, with_vectors)
     similarity, near = "NULL::float8 AS similarity", ""
-    if places.given:
+    if parameters.given:
         chats = f"chat_key IN (SELECT c.chat_key FROM chats c WHERE {which})"  # noqa: S608
         similarity = "near.similarity"
-        near = f" LEFT JOIN ({write_text_similarities(chats, *places.given)}) AS near ON near.digest = known.digest"
+        near = f" LEFT JOIN ({write_text_similarities(chats, *parameters.given)}) AS near ON near.digest = known.digest"
     texts = _EVERYWHERE.format(
         known=known,
-        messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, most_named, places),
-        places=_PLACES,
+        messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, most_named, parameters),
+        chat_columns=_CHAT_COLUMNS,
         lowered=_LOWERED.format(text="f", compared=COMPARED),
         columns=COLUMNS,
         which=which,
@@ -228,20 +232,20 @@ def _write_everywhere(
         one_lookup_each=ONE_LOOKUP_EACH,
         similarity=similarity,
         near=near,
-        digest=write_text_digest("d.text") if places.given else "NULL::bytea",
+        digest=write_text_digest("d.text") if parameters.given else "NULL::bytea",
     )
     more = f", {_FOUND}"
-    return write_likely(texts, places, MAX_LOOKED_UP, which=which, most_in_index=most_in_index, more=more)
+    return write_likely(texts, parameters, MAX_LOOKED_UP, which=which, most_in_index=most_in_index, more=more)
 
 
-def _write_messages(where: str, most: int, most_named: int, places: Places) -> str:
+def _write_messages(where: str, most: int, most_named: int, parameters: Parameters) -> str:
     """Return the SQL that finds the messages of a line's row `c` by their words, with vectors also by their meaning.
 
     `where` is a condition on the columns of `messages` and the rows `c` and `q` of the statement.
     """
-    messages = write_messages(where, most, f"${places.keys}", most_named)
+    messages = write_messages(where, most, f"${parameters.keys}", most_named)
     found = _MESSAGES.format(messages=messages, similarity="NULL::float8")
-    if not places.with_vectors:
+    if not parameters.with_vectors:
         return found
     near = _MESSAGES.format(messages=write_near_messages(where), similarity="m.similarity")
     return f"{found} UNION ALL {near}"

@@ -1,6 +1,6 @@
 """The contribution of the summary to a context, from the line's row. Pure."""
 
-from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, list_gaps, place
+from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, View, list_gaps, placement_of
 from app.summary.settings import SummarySettings
 
 HEADING = "## Recent Conversation Summary"
@@ -22,7 +22,7 @@ def contribute(view: View) -> Contributed:
     cached = view.cached
     gaps = list_gaps(cached)
     edges = cached.get("edges", ())
-    placement = place(SummarySettings.of(view.settings))
+    placement = placement_of(SummarySettings.of(view.settings))
     if placement is None or not cached.get("text"):
         return Contributed(gaps=gaps, edges=edges)
     item = Item(word(cached["text"]), cached["tokens"], (source_of(cached["version"]),))

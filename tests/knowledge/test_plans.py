@@ -126,8 +126,8 @@ def find_weakest(most: int) -> Reader:
 READERS: Mapping[str, tuple[int, Reader]] = {
     "learnt facts": (20, lambda of: known.list_learnt(of, LINE, "fact", 0, 99)),
     "learnt memories": (40, lambda of: known.list_learnt(of, LINE, "memory", 0, 99)),
-    "places on the line": (50, lambda of: known.list_places(of, LINE, WIDE)),
-    "places on all lines": (50, lambda of: known.list_places(of, None, WIDE)),
+    "positions on the line": (50, lambda of: known.list_positions(of, LINE, WIDE)),
+    "positions on all lines": (50, lambda of: known.list_positions(of, None, WIDE)),
     "ratings on the line": (50, lambda of: known.list_ratings_of_chat(of, LINE, WIDE, only_chat=False)),
     "ratings of the user": (50, lambda of: known.list_ratings(of, OF_USER, WIDE)),
     "effects of calls": (50, lambda of: known.list_written(of, LINE, WIDE)),

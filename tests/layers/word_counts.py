@@ -35,7 +35,7 @@ from app.kit.owners import Owner, OwnerErased
 from app.kit.tokens import count_tokens
 from app.kit.work_queue import Claimed, NewWork
 from app.layers.ask import Inquiry, NoUsableAnswer, ask_model
-from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, place
+from app.layers.contribution import Contributed, Contribution, Item, SegmentSpec, TrimGroup, View, placement_of
 from app.layers.derived import DerivedRow, MessageRangeColumns, rehash, reschedule, schedule_unscheduled
 from app.layers.job import Job, Made
 from app.layers.layer import Layer
@@ -324,7 +324,7 @@ SEGMENT = SegmentSpec(
 def contribute(view: View) -> Contributed:
     """One item for each run of messages that is counted and not stale, while the layer is on."""
     settings = WordSettings.of(view.settings)
-    placement = place(settings)
+    placement = placement_of(settings)
     if placement is None or view.queried is None or not settings.enabled:
         return Contributed()
     rows = orjson.loads(view.queried)
