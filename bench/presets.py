@@ -57,7 +57,7 @@ _STEP_S = 20.0
 """The time between two messages of the user: long enough for all work that waits for the settle time."""
 _ENTRY_EVERY, _SCENE_EVERY = 8, 24
 _EDITED = 10
-_TELLING = FILLING | statements.SETTINGS | {"autovacuum": "on", "autovacuum_naptime": "5"}
+_POSTGRES_SETTINGS = FILLING | statements.SETTINGS | {"autovacuum": "on", "autovacuum_naptime": "5"}
 """Settings of PostgreSQL while the chats are built, which leaves as many dead rows to clean up as real use."""
 _COUNTED = 40
 """Requests over which statements are counted."""
@@ -104,7 +104,7 @@ class Row:
 
 async def fill(data: Path, presets: Sequence[str], sizes: Sequence[int]) -> str:
     """Build a chat of each preset and size below `data`; return a key of the service."""
-    async with Stack(data, serve=False, postgres_settings=_TELLING, say=say) as stack:
+    async with Stack(data, serve=False, postgres_settings=_POSTGRES_SETTINGS, say=say) as stack:
         async with superuser(stack) as connection:
             await statements.install(connection)
         for preset in presets:

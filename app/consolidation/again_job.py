@@ -6,7 +6,7 @@ item is deleted (`changes.py`).
 """
 
 from app.chats.ranges import Range
-from app.consolidation.regeneration import LATER, read_spans, schedule_again
+from app.consolidation.regeneration import REST, read_spans, schedule_again
 from app.kit.db import DbSession
 from app.kit.job_context import JobContext
 from app.kit.work_queue import Claimed
@@ -27,4 +27,4 @@ async def _save(db_session: DbSession, made: Made[list[Range], list[Range]]) -> 
     await schedule_again(db_session, made.head, made.draft, now=made.now)
 
 
-SCHEDULE_AGAIN = Job(prefix=LATER, read=_read, draft=_draft, save=_save)
+SCHEDULE_AGAIN = Job(prefix=REST, read=_read, draft=_draft, save=_save)

@@ -1,6 +1,6 @@
 """Schedules, at a person's request, the ranges that rules have read: the model is to read them, if there is one.
 
-A transaction schedules at most MOST_AT_ONCE ranges. If there are more, one work item of the line, with the key LATER,
+A transaction schedules at most MOST_AT_ONCE ranges. If there are more, one work item of the line, with the key REST,
 holds the spans of seqs that are left, and its job (`again_job.py`) schedules the next ranges.
 """
 
@@ -27,11 +27,11 @@ from app.kit.work_queue import NewWork
 AGAIN = "again"
 """The field of a payload that only work at a person's request has.
 
-It is true for a range, which is read although its messages have not changed. For the item LATER it has the spans: pairs
+It is true for a range, which is read although its messages have not changed. For the item REST it has the spans: pairs
 of a first and a last seq, both inclusive.
 """
 
-LATER = "again"
+REST = "again"
 """The key of the work item that holds what is left to schedule."""
 
 MOST_AT_ONCE = 100
@@ -52,7 +52,7 @@ async def learn_again(
 ) -> Again:
     """Have the ranges read again that rules have read and that have a message between two seqs (both inclusive).
 
-    The first MOST_AT_ONCE of them are scheduled at once, and the others by the job of the item LATER. If `last_seq` is
+    The first MOST_AT_ONCE of them are scheduled at once, and the others by the job of the item REST. If `last_seq` is
     None, the end is that of the line. Raises ChatNotFound, and ConsolidationOff if the chat does not learn.
     """
     head = await lock_head(db_session, ref)
@@ -74,7 +74,7 @@ async def learn_again(
 async def schedule_again(
     db_session: DbSession, head: Head, spans: Sequence[Range], *, left: Sequence[Range] = (), now: datetime
 ) -> bool:
-    """Schedule the first MOST_AT_ONCE ranges of `spans` that rules have read, and the item LATER for the others.
+    """Schedule the first MOST_AT_ONCE ranges of `spans` that rules have read, and the item REST for the others.
 
     Returns whether this changed any work item. A range that a person asked for already stays as it is, unless it waits
     for a retry or has failed: its answer may be under way. `spans` are in order, and `left` are those that the item
@@ -113,28 +113,28 @@ async def cancel_again(db_session: DbSession, head: Head) -> None:
 
 
 def read_spans(payload: dict[str, object] | None) -> list[Range]:
-    """Return the spans of the item LATER from its payload; none if it has no payload."""
+    """Return the spans of the item REST from its payload; none if it has no payload."""
     stored = (payload or {}).get(AGAIN)
     return [(first, last) for first, last in stored] if isinstance(stored, list) else []
 
 
 async def list_left(db_session: DbSession, head: Head) -> list[Range]:
     """Return the spans that are left to schedule."""
-    item = await find_scheduled(db_session, head, NAME, LATER)
+    item = await find_scheduled(db_session, head, NAME, REST)
     return read_spans(item.payload) if item else []
 
 
 async def _leave(db_session: DbSession, head: Head, spans: Sequence[Range], *, now: datetime) -> bool:
-    """Replace the item LATER by one that holds `spans`; return whether anything changed. Without spans it is deleted.
+    """Replace the item REST by one that holds `spans`; return whether anything changed. Without spans it is deleted.
 
     The new item has the position of the first span.
     """
-    item = await find_scheduled(db_session, head, NAME, LATER)
+    item = await find_scheduled(db_session, head, NAME, REST)
     held = read_spans(item.payload) if item else []
     if held == spans and not (item and item.failed_at):
         return False
     if item:
-        await unschedule(db_session, head, NAME, [LATER])
+        await unschedule(db_session, head, NAME, [REST])
     if spans:
-        await schedule(db_session, head, NAME, [NewWork(LATER, spans[0][0], {AGAIN: spans})], now=now, settle_s=0)
+        await schedule(db_session, head, NAME, [NewWork(REST, spans[0][0], {AGAIN: spans})], now=now, settle_s=0)
     return True

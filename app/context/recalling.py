@@ -34,7 +34,7 @@ SEGMENT = "recalled"
 _WHOLE = ("fact", "summary", "recap")
 """Kinds that recall does not search: the context has these texts anyway, unless the settings leave them out."""
 
-_TELLING = 40
+_MEANINGFUL_CHARS = 40
 """A message of fewer characters is too short for a search by meaning: the message before it is added to the query."""
 
 _SPEAKING = {"user", "assistant", "narrator"}
@@ -95,7 +95,9 @@ async def find_recalled(
         terms = find_terms_of_messages(newest_first, language=row["language"], names=names)
     meaning, words_alone = None, False
     if recalling is not None:
-        query = options.query or " ".join(newest_first[: 1 if newest_first and len(newest_first[0]) >= _TELLING else 2])
+        query = options.query or " ".join(
+            newest_first[: 1 if newest_first and len(newest_first[0]) >= _MEANINGFUL_CHARS else 2]
+        )
         embedder = recalling.embedder_of(ref.tenant)
         meaning = await embed_query(embedder, query)
         words_alone = embedder is not None and meaning is None and bool(query.strip())

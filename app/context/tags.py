@@ -10,7 +10,7 @@ from app.context.recalling import is_recalling
 from app.context.schemas import ContextQuery, OwnSegment
 from app.kit.scopes import ScopeRevisions
 
-_ELSEWHERE = {"line", "segments"}
+_IN_OTHER_FORM = {"line", "segments"}
 """Options that the tag contains in another form: the line's id from the row, the caller's segments as a parameter."""
 
 
@@ -23,7 +23,7 @@ def find_tag(ref: ChatRef, row: Row, options: ContextQuery, own: Sequence[OwnSeg
     if is_recalling(options, settings) or settings.time or options.draft is not None or options.now is not None:
         return None
     scopes = ScopeRevisions(row["of_user"] or 0, row["of_tenant"] or 0)
-    given = options.model_dump(exclude=_ELSEWHERE)
+    given = options.model_dump(exclude=_IN_OTHER_FORM)
     segments = [segment.model_dump() for segment in own]
     kind = "context of the chat itself" if ref.only_chat else "context"
     return tag_of(ref.key, row["line_id"], row["revision"], scopes, kind, given, segments)

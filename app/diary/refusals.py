@@ -74,13 +74,13 @@ _DUTCH = (
     r" (?:bij |mee |aan )?(?:helpen|meewerken)(?:,? het spijt me)?[.!]?"
 )
 _POLISH = r"(?:(?:przepraszam|przykro mi|niestety),? (?:ale )?)?nie mogę (?:ci )?(?:[wz] tym pomóc|pomóc [wz] tym)[.!]?"
-_ELSEWHERE = re.compile(
+_OTHER_LANGUAGES = re.compile(
     "|".join(
         (_CHINESE, _JAPANESE, _KOREAN, _GERMAN, _FRENCH, _SPANISH, _PORTUGUESE, _ITALIAN, _RUSSIAN, _DUTCH, _POLISH)
     ),
     re.I,
 )
-_OFFER_ELSEWHERE = re.compile(
+_OFFER_IN_OTHER_LANGUAGES = re.compile(
     r"如果|如有|[请請]|有什[么麼]|もし|他に|別の|ほかに|혹시|다른"
     r"|wenn |falls |gerne? |si |s['’]il |se |puedo |posso |если |могу ",
     re.I,
@@ -92,7 +92,7 @@ def declines(text: str) -> bool:
     if declined := _ENGLISH.match(text):
         rest = text[declined.end() :].strip()
         return not rest or is_offer(rest)
-    if declined := _ELSEWHERE.match(text):
+    if declined := _OTHER_LANGUAGES.match(text):
         rest = text[declined.end() :].strip()
-        return not rest or is_offer(rest) or _OFFER_ELSEWHERE.match(rest) is not None
+        return not rest or is_offer(rest) or _OFFER_IN_OTHER_LANGUAGES.match(rest) is not None
     return False

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from uuid import UUID
 
-MAX_TURNS = 8
+MAX_SEQS = 8
 """How many newest seqs of contexts (`Remembered`) are remembered.
 
 Two are not enough: a turn can have several such seqs, and if an older message is generated again, the two turns before
@@ -38,10 +38,10 @@ def find_tired(remembered: Remembered, newest_seq: int, *, user_seqs: Sequence[i
 
 
 def add_turn(remembered: Remembered, newest_seq: int, sources: Collection[str]) -> dict[int, frozenset[str]]:
-    """Return `remembered` with what a context recalled added, and with only the newest MAX_TURNS seqs."""
+    """Return `remembered` with what a context recalled added, and with only the newest MAX_SEQS seqs."""
     merged = {seq: frozenset(known) for seq, known in remembered.items()}
     merged[newest_seq] = merged.get(newest_seq, frozenset()) | frozenset(sources)
-    return {seq: merged[seq] for seq in sorted(merged)[-MAX_TURNS:]}
+    return {seq: merged[seq] for seq in sorted(merged)[-MAX_SEQS:]}
 
 
 def hash_source(line: tuple[UUID, UUID], source: str) -> str:

@@ -57,7 +57,7 @@ _NAME_FACTOR = 4.0
 _NUMBER_FACTOR = 1.5
 _KIND_FACTOR = {Kind.STATEMENT: 1.0, Kind.QUESTION: 0.5, Kind.ACTION: 0.5, Kind.NOTE: 0.5}
 _FIRST_PERSON_FACTOR = 2.0
-_TELLING_FACTOR = 2.0
+_SIGNAL_FACTOR = 2.0
 _LENGTH_EXPONENT = 0.25  # of a message's length relative to the longest of the batch: long messages say more
 _CUT_FRONT_FACTOR = 0.5
 _CUT_BACK_FACTOR = 0.7
@@ -76,7 +76,7 @@ _SMALL_TALK = frozenset(
 )
 # Words that promise, name, give or reveal something, and those of the first person. They are English only, so they only
 # raise weights; in other languages, names, frequencies and lengths decide.
-_TELLING = frozenset(
+_SIGNAL_WORDS = frozenset(
     find_terms("""
         promise promised swear trust trusted secret sorry forgive forgave marry married brother sister mother father
         name named called birthday born died dead never
@@ -311,11 +311,11 @@ class _Scales:
         return is_cry or self._is_filler(clause)
 
     def _emphasis(self, sentence: str) -> float:
-        """Return the factor for the first person and for words of `_TELLING`, which count less if they are frequent."""
+        """Return the factor for the first person and for `_SIGNAL_WORDS`, which count less if they are frequent."""
         words = set(find_terms(sentence))
-        telling = max(map(self._frequencies.idf, _TELLING.intersection(map(str.casefold, words))), default=0.0)
+        signal = max(map(self._frequencies.idf, _SIGNAL_WORDS.intersection(map(str.casefold, words))), default=0.0)
         first_person = _FIRST_PERSON_FACTOR if words & _FIRST_PERSON else 1.0
-        return first_person * (1 + (_TELLING_FACTOR - 1) * telling)
+        return first_person * (1 + (_SIGNAL_FACTOR - 1) * signal)
 
     def _weigh_clause(self, clause: str, factor: float) -> _Clause:
         words = find_terms(clause)

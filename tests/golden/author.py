@@ -28,7 +28,7 @@ FRESH_SCENES = 2
 
 MOST_HIGHLIGHTS = 3
 
-_TELLING = ("felt", "kept")
+_PHRASINGS = ("felt", "kept")
 """What a summary says of an event: while it is fresh, and later."""
 
 
@@ -90,8 +90,8 @@ class Author:
         told: list[str] = []
         condensed: list[str] = []
         for event in self._events:
-            edited = event["at"] in read.edited or any(event.get(f"{key}_edited", "\0") in former for key in _TELLING)
-            known = any(_word(event, key, edited=edited) in former for key in _TELLING if key in event)
+            edited = event["at"] in read.edited or any(event.get(f"{key}_edited", "\0") in former for key in _PHRASINGS)
+            known = any(_word(event, key, edited=edited) in former for key in _PHRASINGS if key in event)
             if "felt" in event and (known or event["at"] in read.numbers):
                 told.append(_word(event, "felt", edited=edited))
                 condensed.append(_word(event, "kept", edited=edited) if "kept" in event else "")

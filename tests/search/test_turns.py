@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.search.turns import MAX_TURNS, add_turn, find_tired
+from app.search.turns import MAX_SEQS, add_turn, find_tired
 
 Shown = dict[int, frozenset[str]]
 
 
 @st.composite
-def conversations(draw: st.DrawFn, most: int = MAX_TURNS - 1) -> tuple[list[str], Shown]:
+def conversations(draw: st.DrawFn, most: int = MAX_SEQS - 1) -> tuple[list[str], Shown]:
     """The roles of the messages 1…n, and what contexts with at most `most` newest seqs recalled."""
     roles = draw(st.lists(st.sampled_from(["user", "assistant"]), min_size=1, max_size=14))
     seqs = draw(st.lists(st.integers(1, len(roles)), max_size=most, unique=True))
@@ -36,7 +36,7 @@ def test_a_result_of_two_consecutive_turns_pauses(conversation: tuple[list[str],
     assert found == by_turn[1] & by_turn[2]
 
 
-@given(conversations(most=MAX_TURNS), st.frozensets(st.sampled_from("abc")))
+@given(conversations(most=MAX_SEQS), st.frozensets(st.sampled_from("abc")))
 def test_reading_again_in_a_turn_changes_nothing(
     conversation: tuple[list[str], Shown], recalled: frozenset[str]
 ) -> None:
@@ -50,7 +50,7 @@ def test_reading_again_in_a_turn_changes_nothing(
 
 def test_a_long_former_turn_does_not_change_a_second_read() -> None:
     user_seqs = [1, 3, 12]
-    shown = {2: frozenset("a"), **{seq: frozenset("a") for seq in range(3, 3 + MAX_TURNS - 1)}}
+    shown = {2: frozenset("a"), **{seq: frozenset("a") for seq in range(3, 3 + MAX_SEQS - 1)}}
     first = find_tired(shown, 12, user_seqs=user_seqs, first_seq=1)
     assert find_tired(add_turn(shown, 12, ()), 12, user_seqs=user_seqs, first_seq=1) == first
 
@@ -85,5 +85,5 @@ def test_a_pause_ends_when_another_turn_was_in_between() -> None:
 @given(st.dictionaries(st.integers(1, 99), st.frozensets(st.sampled_from("abc")), max_size=20), st.integers(1, 99))
 def test_only_the_newest_seqs_are_remembered(shown: Shown, newest: int) -> None:
     kept = add_turn(shown, newest, {"d"})
-    assert sorted(kept) == sorted({*shown, newest})[-MAX_TURNS:]
+    assert sorted(kept) == sorted({*shown, newest})[-MAX_SEQS:]
     assert all(kept[seq] >= shown.get(seq, frozenset()) for seq in kept)

@@ -30,7 +30,7 @@ _AMBIGUOUS = "”»›'‘"
 """Marks that open a quotation only at the beginning of a word."""
 
 _ACTION = re.compile(r"\*(?=[^\s*])([^*\n]{1,300})\*(?!\*)\s*")
-_STARTS_ANEW = tuple("\"“„«»「『—–'‘*")
+_SENTENCE_OPENERS = tuple("\"“„«»「『—–'‘*")
 _CONTENT_WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)*_\]]{0,4}\s+|(?<=[。！？])[」』）]{0,4}|\n")
 
@@ -70,7 +70,7 @@ def begins_with_action(text: str) -> bool:
     if action is None:
         return False
     after = text.lstrip()[action.end() :]
-    return after.startswith(_STARTS_ANEW) or after[:1].isupper() or action[0].endswith("\n")
+    return after.startswith(_SENTENCE_OPENERS) or after[:1].isupper() or action[0].endswith("\n")
 
 
 def split_sentences(text: str) -> list[str]:
