@@ -9,7 +9,7 @@ from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from tests.conftest import NOON, client_of
-from tests.facts.asking import USER, begin, delete_fact, fork, held, history, set_fact, shown
+from tests.facts.asking import USER, begin, delete_fact, fork, held, history, learn_wide, note, set_fact, shown
 from tests.talk import CHAT, append, context, get, ok, put, talk, token_of
 
 KAI_OF_MIRA = f"{USER}/characters/Kai"
@@ -157,6 +157,19 @@ async def test_a_renamed_character_keeps_its_facts(api: httpx.AsyncClient) -> No
     assert await held(api) == {"secret": "the key"}
     await set_fact(api, "secret", "the door", under=f"{USER}/characters/Kaito")
     assert await shown(api) == ["secret: the door"]
+
+
+async def test_a_rename_in_one_chat_is_repeated_in_the_others(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    for chat_id in ("c", "d"):
+        await learn_wide(api, chat_id, "character")
+        await append(api, talk(1, 2), chat_id)
+    await note(api, "lamp", "green")
+    ok(await api.post(f"{CHAT}/characters/Kai/rename", json={"name": "Kay"}), 200)
+    clock.step(60)
+    await note(api, "lamp", "red")
+    assert (await held(api), await held(api, under="/v1/chats/d")) == ({"lamp": "red"}, {"lamp": "green"})
+    ok(await api.post("/v1/chats/d/characters/Kai/rename", json={"name": "Kay"}), 200)
+    assert await held(api, under="/v1/chats/d") == {"lamp": "red"}
 
 
 async def test_a_chat_without_a_user_has_no_user_scope(api: httpx.AsyncClient) -> None:
