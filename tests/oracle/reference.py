@@ -444,10 +444,17 @@ class Line(Naming):
 
 
 def _pair_calls(messages: Sequence[Message]) -> list[tuple[int, int]]:
-    """Return (seq of the call, seq of its result) for each tool call that has a result in `messages`."""
-    seqs = {message.id: message.seq for message in messages if message.is_call}
-    called = [(seqs.get(message.result_of or "", message.seq), message.seq) for message in messages]
-    return [(call, result) for call, result in called if call < result]
+    """Return (seq of the call, seq of its result) for each tool call that has a result in `messages`.
+
+    A call has at most one result: the first one that names it.
+    """
+    paired, waiting = [], dict[str | None, int]()
+    for message in messages:
+        if message.is_call:
+            waiting[message.id] = message.seq
+        elif message.result_of in waiting:
+            paired.append((waiting.pop(message.result_of), message.seq))
+    return paired
 
 
 def drop_unsent(messages: Sequence[Message]) -> list[Message]:
