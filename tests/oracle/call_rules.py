@@ -51,12 +51,12 @@ class CallRules(ChatMachine):
 
     def swiped(self) -> list[str]:
         """Return the ids of messages whose next alternatives are awaited by calls."""
-        return sorted({str(call.named[0]) for call in self.line.calls if call.is_open and call.named[1]})
+        return list(dict.fromkeys(str(call.named[0]) for call in self.line.calls if call.is_open and call.named[1]))
 
     def awaited(self) -> list[str]:
         """Return the ids of messages that calls have named and that are still to come."""
-        named = {call.named[0] for call in self.line.calls if call.is_open and not call.named[1]}
-        return sorted(name for name in named if name and self.line.find(name) is None)
+        named = dict.fromkeys(call.named[0] for call in self.line.calls if call.is_open and not call.named[1])
+        return [name for name in named if name and self.line.find(name) is None]
 
     @rule(of_another=st.sampled_from([False, False, True]))
     def discard(self, of_another: bool) -> None:

@@ -29,7 +29,11 @@ kind_lists = st.lists(kinds, min_size=1, max_size=7)
 
 
 class ChatMachine(Driver):
-    """A state machine that posts, changes and deletes messages, and copies and switches lines."""
+    """A state machine that posts, changes and deletes messages, and copies and switches lines.
+
+    The same seed must give the same steps. So neither the ids that the service makes nor how much its work has made so
+    far decides which rules are possible: a rule that finds nothing to change changes nothing.
+    """
 
     def begin_on(self, line: Line, opening: list[list[str]], *, made: bool, frozen: bool) -> None:
         """Begin with one chat with the line `line` and some messages.
@@ -246,7 +250,7 @@ class ChatMachine(Driver):
     @rule(pick=picks)
     def switch(self, pick: int) -> None:
         """Switch to an abandoned line, whose context must not have changed."""
-        wanted = sorted(self.chat.abandoned)[pick % len(self.chat.abandoned)]
+        wanted = list(self.chat.abandoned)[pick % len(self.chat.abandoned)]
         self.record_context()
         self.request("POST", f"{self.chat.path}/lines/{wanted}/switch", 200)
         self.set_current_line(self.chat.lines[wanted], wanted)

@@ -29,9 +29,9 @@ class Naming:
         return self.character if self.names and message.role == "assistant" else message.name
 
     def name_to_send(self, message: "Message") -> str | None:
-        """Return a name of a message's speaker, which may be a former one; the id of the message selects it."""
+        """Return a name of a message's speaker, which may be a former one; its first text selects it."""
         known = self.names if self.names and message.role == "assistant" else [message.name]
-        return known[zlib.crc32(message.id.encode()) % len(known)]
+        return known[zlib.crc32(message.first_text.encode()) % len(known)]
 
     def rename(self, name: str) -> None:
         """Give the character another name, maybe one that it had."""

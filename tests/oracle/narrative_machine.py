@@ -138,10 +138,10 @@ class NarrativeMachine(ToolRules, RenameRules):
         assert (written["kept_text"], written["text"]) == ((text, "") if keep else ("", text))
         assert written["in_prompt"] or not keep
 
-    @precondition(lambda self: self.tables.summary_versions)
     @rule(pick=picks)
     def choose_summary(self, pick: int) -> None:
-        versions = self.tables.summary_versions
+        if not (versions := self.tables.summary_versions):
+            return
         chosen = {"version": versions[pick % len(versions)]}
         assert self.request("PUT", f"{self.chat.path}/summary/current", 200, chosen)["current"]
         assert self.tables.summary_versions == versions
@@ -174,16 +174,16 @@ class NarrativeMachine(ToolRules, RenameRules):
     def detect_break(self) -> None:
         self.request("POST", f"{self.chat.path}/scenes/detect", 202)
 
-    @precondition(lambda self: self.scene_ids())
     @rule(pick=picks, name=st.sampled_from(["recap", "title"]))
     def edit_scene(self, pick: int, name: str) -> None:
-        ids = self.scene_ids()
+        if not (ids := self.scene_ids()):
+            return
         self.request("PATCH", f"{self.chat.path}/scenes/{ids[pick % len(ids)]}", 200, {name: self.new_person_text()})
 
-    @precondition(lambda self: self.scene_ids())
     @rule(pick=picks, replace=st.booleans())
     def regenerate_scene(self, pick: int, replace: bool) -> None:
-        ids = self.scene_ids()
+        if not (ids := self.scene_ids()):
+            return
         path = f"{self.chat.path}/scenes/{ids[pick % len(ids)]}/regenerate"
         self.service.request_either("POST", path, {202, 409}, {"replace_edited": replace})
 
@@ -197,17 +197,17 @@ class NarrativeMachine(ToolRules, RenameRules):
     def write_recap(self) -> None:
         self.request("PUT", f"{self.chat.path}/recap", 200, {"text": self.new_person_text()})
 
-    @precondition(lambda self: self.tables.recap_versions)
     @rule(pick=picks)
     def choose_recap(self, pick: int) -> None:
-        versions = self.tables.recap_versions
+        if not (versions := self.tables.recap_versions):
+            return
         self.narrative_line().recap_chosen = True
         self.request("PUT", f"{self.chat.path}/recap/current", 200, {"version": versions[pick % len(versions)]})
 
-    @precondition(lambda self: self.tables.recap_versions)
     @rule(pick=picks)
     def delete_recap(self, pick: int) -> None:
-        versions = self.tables.recap_versions
+        if not (versions := self.tables.recap_versions):
+            return
         self.narrative_line().recap_chosen = True
         self.request("DELETE", f"{self.chat.path}/recap/versions/{versions[pick % len(versions)]}", 204)
 

@@ -1,7 +1,7 @@
 """The rules for the diary's tool: call it, repeat calls, and edit, keep or delete what they wrote."""
 
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import rule
 
 from tests.oracle.call_reference import find_retried, make_call
 from tests.oracle.call_rules import CallRules, ways
@@ -46,10 +46,10 @@ class ToolRules(CallRules):
             (call.id,) = {item["id"] for item in self.list_calls(self.chat)} - known
             self.line.calls.append(call)
 
-    @precondition(lambda self: self.entry_ids())
     @rule(pick=picks, how=st.sampled_from(["edit", "delete", "keep", "keep", "let go"]))
     def change_entry(self, pick: int, how: str) -> None:
-        ids = self.entry_ids()
+        if not (ids := self.entry_ids()):
+            return
         entry_id = ids[pick % len(ids)]
         path = f"{self.chat.path}/diary/{entry_id}"
         call = next((one for one in self.line.calls if one.id == entry_id), None)
