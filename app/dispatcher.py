@@ -187,11 +187,11 @@ class Dispatcher:
         if free <= 0:
             return self._poll_s
         if self._running and self._stood_still():
-            await self._renew_once()  # otherwise it would claim its own running items again
+            await self._renew_once()  # with expired leases, this worker would claim its own running items again
         now = self._ctx.clock()
         await self._hasten(now)
         async with self._ctx.database.unit_of_work() as db_session:
-            uses_tokens = self._ctx.model or self._ctx.embedder  # otherwise no work is held
+            uses_tokens = self._ctx.model or self._ctx.embedder  # without either, no work is held
             held = await list_held_tenants(db_session.raw, self._limits, now=now) if uses_tokens else []
             found = await list_ripe_owners(db_session, now=now, rows=self._slots, from_key=uuid4(), without=held)
             shares = self._share(self._by_last_round(found))
@@ -226,8 +226,8 @@ class Dispatcher:
     def _by_last_round(self, found: Sequence[RipeOwner]) -> list[RipeOwner]:
         """Return the owners, the one that was served longest ago first.
 
-        Owners that were never served, or that a poll did not find after they were served, come before all others, in
-        the order of `found`. Each call of `_start` is a round, in which one owner is served.
+        Owners that were never served come before all others, in the order of `found`. An owner that was served, but
+        that a later poll did not find, counts as never served. Each call of `_start` is a round that serves one owner.
         """
         self._last_rounds = {ripe.owner: round_ for ripe in found if (round_ := self._last_rounds.get(ripe.owner))}
         return sorted(found, key=lambda ripe: self._last_rounds.get(ripe.owner, 0))

@@ -172,7 +172,7 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 def _list_methods(request: Request) -> list[str]:
-    """Return the methods of all routes with the path of `request`; the framework only names those of the first one."""
+    """Return the methods of all routes with the path of `request`; the framework names only those of the first."""
     routers: Sequence[APIRouter] = getattr(request.app.state, "routers", ())
     routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
     matching = [route for route in routes if route.path_regex.match(request.scope["path"])]

@@ -97,7 +97,7 @@ def _find_duplicates(kind: str, names: Iterable[str]) -> list[str]:
 def _use(layers: Sequence[Layer]) -> None:
     """Configure the settings, contexts, line copies, searches and vectors of this process for these layers.
 
-    Raises ValueError with the messages of `find_faults`; nothing is changed then.
+    Raises ValueError with the messages of `find_faults`, before anything is changed.
     """
     if faults := find_faults(layers):
         raise ValueError("\n".join(faults))

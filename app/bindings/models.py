@@ -20,10 +20,10 @@ class Binding(Table):
     `Layer.models`.
 
     While a binding `is_open`, its reply is not stored yet. In this state `message_id` is the message that the call
-    named, if any. `next_swipe` is whether the call waits for the next alternative text of a message, whose id is
-    `message_id`: the message that the call named, or else the newest one. `at_seq` is the seq of the newest message
-    when the tool was called (hidden ones and thoughts do not count), or that of `message_id` if the call waits for its
-    next alternative text and that seq is higher (`rule.choose_placement`).
+    named, if any. `next_swipe` is whether the call waits for the next alternative text of a message. `message_id` is
+    then never null: if the call named no message, it is the newest one. `at_seq` is the seq of the newest message when
+    the tool was called (hidden ones and thoughts do not count). With `next_swipe`, it is the seq of `message_id` if
+    that seq is higher (`rule.choose_placement`).
 
     When the reply has been stored, `message_id` is its id, `at_seq` its seq, and `text_hash` the hash of its text.
     `matches` is whether the reply has this text now and is neither deleted nor hidden by a person. In a chat without

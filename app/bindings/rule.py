@@ -150,8 +150,8 @@ def choose_placement(newest: LogMessage | None, named: LogMessage | None, target
 
     Args:
         newest: The newest message that is not deleted, not a thought and not hidden by a person; None if there is none.
-        named: The message whose id the call gives; None if it gives none, or if that message is not stored yet. With
-            `target.next_swipe`, it must not be None: it is the newest message if the call gives no id.
+        named: The message whose id the call gives; None if the call gives no id, or if the message is not stored yet.
+            With `target.next_swipe`, never None: if the call gives no id, `named` is the newest message.
         target: What the call says about its reply.
 
     In a chat without messages, a call belongs to no reply, unless it names one.
@@ -172,10 +172,10 @@ def choose_placement(newest: LogMessage | None, named: LogMessage | None, target
 def resolve(one: Open, fresh: Sequence[Appended]) -> Resolved:
     """Return what becomes of an open binding when `fresh` messages are appended, in this order.
 
-    If the call names one of them, the binding is bound to that message, or dropped if it is not a message of the
-    assistant. A call that names no message is bound to the first reply of the character. If a user message comes before
-    the reply, the call is dropped, unless it awaits that message (`awaits_user`). Messages that a re-import inserted
-    before the call do not count.
+    If the call names one of these messages, the binding is bound to it, or dropped if the message is not
+    the assistant's. A call that names no message is bound to the first reply of the character. If a user message comes
+    before the reply, the call is dropped, unless it awaits that message (`awaits_user`). Messages that a re-import
+    inserted before the call do not count.
     """
     if one.message_id is not None and not one.next_swipe:
         named = next((message for message in fresh if message.message_id == one.message_id), None)
@@ -197,7 +197,7 @@ def resolve(one: Open, fresh: Sequence[Appended]) -> Resolved:
 def resolve_texts(waiting: Iterable[Open], texts: Iterable[tuple[str, str]]) -> list[tuple[UUID, str, str]]:
     """Return (binding_id, message_id, text) of the open bindings that wait for the next alternative of a message.
 
-    `texts` are the (message_id, text) of messages that got a text that they did not have.
+    `texts` are (message_id, text): a text that was added to the message.
     """
     fresh = dict(texts)
     return [

@@ -107,7 +107,7 @@ async def write_in_scope(db_session: DbSession, scope: ScopeKey, label: str, tex
 
 
 async def delete_in_chat(db_session: DbSession, ref: ChatRef, label: str, *, now: datetime) -> None:
-    """Take back what was written into a chat's block, for a person. Raises ChatNotFound, BlockNotFound."""
+    """Take back, for a person, what was written into a chat's block. Raises ChatNotFound, BlockNotFound."""
     check_label(label)
     head = await lock_head(db_session, ref)
     await _delete(db_session, ScopeKey.of_chat(ref.tenant, ref.key), label, now=now)
@@ -115,7 +115,7 @@ async def delete_in_chat(db_session: DbSession, ref: ChatRef, label: str, *, now
 
 
 async def delete_in_scope(db_session: DbSession, scope: ScopeKey, label: str, *, now: datetime) -> None:
-    """Take back what was written into a block of a wide scope, for a person. Raises BlockNotFound."""
+    """Take back, for a person, what was written into a block of a wide scope. Raises BlockNotFound."""
     check_label(label)
     await lock_scope(db_session, scope)
     await _delete(db_session, scope, label, now=now)
@@ -156,8 +156,9 @@ def say(edit: Edit) -> Said:
 async def _write(db_session: DbSession, scope: ScopeKey, label: str, text: str, *, now: datetime) -> bool:
     log = await reading.list_log(db_session, Viewpoint.of_scope(scope), KIND)
     held = fold(log, scope.character or None).get(label)
-    # A text that the block has from a person already is not stored again. There is one exception: after this text, a
-    # tool wrote another for a reply that was then taken back. If the reply returned, that text would be the newest.
+    # If the block already has this text, and a person wrote it, the text is not stored again. There is one exception:
+    # a tool has written a later text for a reply that was then taken back. If the reply returned, the tool's text would
+    # be the newest, so the person's text is stored again.
     is_written = held is not None and _is_written(held.log, text)
     if held is None or not is_written or not await reading.is_newest(db_session, scope, KIND, held.deciding):
         edited = held is not None and _changes_others(held)
@@ -200,8 +201,8 @@ async def _edit(db_session: DbSession, view: Viewpoint, edit: Edit, *, now: date
     edited = held is not None and _changes_others(held)
     if held is not None and held.count_of(view.scope.rank) >= MAX_OPERATIONS:
         if edit.label == LABEL and not held.is_written_by_person:
-            # The text before this edit is stored as a text of the service. As a person's `replace`, it would keep later
-            # memories out of the block, which the person did not ask for.
+            # First store the text without this edit, as a `replace` of the service. A `replace` of a person would keep
+            # later memories out of the block, which the person did not ask for.
             whole = say(Edit(edit.label, "replace", held.text))
             await set_by_person(db_session, view.scope, whole, edited=False, now=now, origin="extractive")
         else:

@@ -16,7 +16,7 @@ MAX_WORDS = 200
 """The maximum number of words in these lines."""
 
 MAX_BULLET_CHARS = 1_500
-"""The maximum number of characters in these lines. It is less than that of a block, so that there is room for more."""
+"""The maximum number of characters in these lines. A whole block can be longer, so it has room for other text."""
 
 
 def choose(memories: Sequence[Important]) -> Sequence[Important]:
@@ -45,8 +45,8 @@ def word(memories: Sequence[Important]) -> str:
 def make_operation(memories: Sequence[Important], operation: str) -> Known:
     """Return the operation that writes the text of some memories, at least one, into the block. It is not stored.
 
-    `operation` is `replace` if the block begins with the text, and `append` if the text follows another one. Its scope
-    is the nearest scope of any of these memories. Its id and its time are those of the newest memory.
+    `operation` is `replace` if the block begins with the text, and `append` if the text follows another one. The
+    returned operation has the nearest scope of any of these memories, and the id and the time of the newest memory.
     """
     nearest = min(memories, key=lambda one: one.rank)
     newest = sort_by_age(memories)[-1]

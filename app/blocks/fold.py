@@ -67,13 +67,13 @@ class Log(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A block that has a text from memories, or that at least one live operation has written.
+    """A block with at least one live operation, or with lines that are made from memories.
 
     Attributes:
         label: Its label.
         text: Its text.
-        log: The operations that build the text, from the one that begins it: those of wider scopes first, and in each
-            scope the oldest first.
+        log: The operations that build the text: those of wider scopes first, and in each scope the oldest first.
+            Operations before the last `replace` are left out.
         memories: The ids of the memories that have a line in the text, the oldest first.
         made: The operation of the log that writes these lines, which is not stored; None if there are none.
         left_out: The lines of wider scopes that are not in the text, because the nearer operations need their room.
@@ -89,7 +89,7 @@ class Block(NamedTuple):
 
     @property
     def deciding(self) -> Known:
-        """The newest stored operation of the nearest scope; the one that writes memories if none is stored."""
+        """The newest stored operation of the nearest scope; if none is stored, the operation that writes memories."""
         return (self.written or self.log)[-1].step
 
     @property
@@ -101,7 +101,7 @@ class Block(NamedTuple):
     def newest(self) -> Known:
         """The last stored operation that applied.
 
-        If no stored one applied, it is the operation that writes memories; without one, it is the last operation.
+        If no stored operation applied: the operation that writes memories, or if there is none, the last operation.
         """
         applied = [one.step for one in (*reversed(self.written), *self.log) if one.is_applied]
         return applied[0] if applied else self.deciding
@@ -117,7 +117,7 @@ class Block(NamedTuple):
         return any(one.step.edited for one in self.log if one.is_applied)
 
     def count_of(self, rank: int) -> int:
-        """Return how many of the stored operations a scope has, given its rank."""
+        """Return the number of stored operations of the scope with this rank."""
         return sum(one.step.rank == rank for one in self.written)
 
 
@@ -180,9 +180,10 @@ def _list_patterns(parts: Iterable[Iterable[Known]]) -> list[str]:
 def _give_way(text: str, steps: Sequence[Known], patterns: Iterable[str]) -> tuple[str, list[str]]:
     """Remove just enough lines for the operations to fit; return the rest of the text, and the removed lines.
 
-    The lines go in the order of `_order_lines`. Operations that would not fit even if all lines went do not count. The
-    number of lines is bisected, so with one line fewer the operations would not fit. In rare cases, removing far fewer
-    lines would do, too: if an earlier operation then does not fit and has no effect, the later ones have more room.
+    The lines go in the order of `_order_lines`. If some operations do not fit even on an empty text, the same number of
+    them may not fit in the end. The number of removed lines is found by bisection: with one line fewer, the operations
+    would not fit. In rare cases, a much smaller number would do, too: an operation that then does not fit has no
+    effect, so the later operations have more room.
     """
     if not _count_too_long(_apply_all(steps, text)):
         return text, []
@@ -262,7 +263,8 @@ def begin(steps: Sequence[Known], memories: Sequence[Important]) -> tuple[Known 
     `steps` are the operations on the block (`choose_base`), and `memories` has the most important first. A block that
     begins with the whole text of a person has no memories. If a tool wrote the whole text, only memories that were
     stored later are added after this text, because the tool has seen the others. The same applies to a whole text that
-    the service stored to make room for an edit (`_edit` in `book.py`). Otherwise the block begins with the memories.
+    the service stored to make room for an edit (`_edit` in `book.py`). Without a whole text, the block begins with the
+    memories.
     """
     base = _find_base(steps)
     if _is_of_person(base):
@@ -278,7 +280,7 @@ def list_with_memories(
 
     `steps` include the operations that have no effect any more. The first list begins with an operation that writes
     memories, even if the whole text of a person hides the memories in the block. If a tool or the service wrote the
-    whole text, an operation that writes the memories stored later follows the operation that wrote this text.
+    whole text, a second such operation comes right after this text, with the memories that were stored later.
     """
     present = choose_base(drop_deleted(steps))
     base = _find_base(present)
@@ -295,8 +297,8 @@ def list_with_memories(
 def _fit(steps: Sequence[Known], at: int, memories: Sequence[Important]) -> tuple[Known | None, Sequence[Important]]:
     """Return the operation that writes memories, to be inserted at the index `at`, and the memories in it; or None.
 
-    The operations `steps` have precedence: the least important memories are left out until the remaining ones make no
-    operation too long, and no line of a wider scope gives way because of them.
+    The operations `steps` have precedence over memories: the least important memories are left out until the remaining
+    ones do no harm. They then make no operation too long, and no line of a wider scope gives way to them.
     """
     chosen = choose(memories)
     if not chosen:
@@ -333,9 +335,9 @@ def fold(known: Iterable[Known], character: str | None, important: Iterable[Impo
     The operations of wider scopes come first, and in a scope the older ones; deleted operations are left out. The text
     begins with the last `replace` in this order. So a `replace` in a near scope hides the texts of wider scopes, and
     the other operations build on these texts, whose first lines give way if there is not enough room. Operations in the
-    scope `character` count only if they are about the given one; if `character` is None, none of them counts.
+    scope `character` count only if they are about the given character; if `character` is None, none of them counts.
 
-    The block `facts` contains the important memories that count, as `begin` chooses them.
+    The block `facts` also contains the important memories that `begin` chooses.
     """
     of_label: dict[str, list[Known]] = {}
     for step in drop_deleted(known):

@@ -39,9 +39,9 @@ async def list_blocks(
 ) -> Response:
     """List the core blocks as they hold for a chat, in the order of the prompt.
 
-    A text that was written whole in a near scope replaces those of wider scopes. An edit in a near scope changes the
-    text of the wider scopes only as this chat sees it. The service itself writes memories of importance 0.7 or more
-    into the block `facts`. A block into which nothing was written is left out.
+    A whole text hides the texts of wider scopes. An edit builds on them and does not change them: a line that is
+    appended in the chat follows the text of the user, and only this chat has the line. The service itself writes
+    memories of importance 0.7 or more into the block `facts`. A block into which nothing was written is left out.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)
@@ -102,7 +102,7 @@ async def edit_block(
 ) -> Response:
     """Edit the text of a core block as the chat sees it. The texts of wider scopes stay as they are.
 
-    If the text does not contain the pattern, or would become too long, the answer is a 409.
+    If the text does not contain `search_pattern`, or would become too long, the answer is a 409.
     """
     await book.edit_in_chat(db_session, ref, _edit_of(label, body), character=character, now=clock())
     await db_session.run_deferred()
@@ -118,7 +118,10 @@ def _make_router(of: WideScope) -> APIRouter:
     async def list_wide_blocks(
         scope: Annotated[ScopeKey, of.reading], db_session: Db, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None
     ) -> Response:
-        """List the blocks that were written in the scope or begin with memories, in the order of the prompt."""
+        """List the blocks that were written in the scope, in the order of the prompt.
+
+        The block `facts` is also listed if the service has put memories of the scope into it.
+        """
         return await _list(db_session, Viewpoint.of_scope(scope), limit, cursor)
 
     @wide.get("/{label}", response_model=BlockOut, name=f"get_{name}_block", summary=f"Read a core block of {words}")
@@ -154,7 +157,7 @@ def _make_router(of: WideScope) -> APIRouter:
     ) -> Response:
         """Write the whole text of a block. Returns 201 if the scope had no such block.
 
-        It holds in all chats of the scope, except where a nearer scope has written the whole block.
+        The text holds in all chats of the scope, except where the whole block was written in a nearer scope.
         """
         created = await book.write_in_scope(db_session, scope, label, body.text, now=clock())
         return await _get(db_session, Viewpoint.of_scope(scope), label, status=201 if created else 200)
@@ -178,7 +181,7 @@ def _make_router(of: WideScope) -> APIRouter:
     ) -> Response:
         """Edit the text of a block of the scope.
 
-        If the text does not contain the pattern, or would become too long, the answer is a 409.
+        If the text does not contain `search_pattern`, or would become too long, the answer is a 409.
         """
         await book.edit_in_scope(db_session, scope, _edit_of(label, body), now=clock())
         return await _get(db_session, Viewpoint.of_scope(scope), label)

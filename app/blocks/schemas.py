@@ -15,7 +15,7 @@ from app.layers.derived import EDITED, ORIGIN, Origin
 
 BlockText = Annotated[Text, Field(max_length=MAX_CHARS)]
 
-_SOURCES = f"{SOURCES} For the block `facts`, also the memories that its text contains: `memory:<id>`."
+_SOURCES = f"{SOURCES} For the block `facts`, also the memories that its text contains, as `memory:<id>`."
 _LABEL = f"One of {', '.join(f'`{label}`' for label in LABELS)}."
 
 
@@ -82,22 +82,22 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    The history of the block `facts` also contains one or two items that represent its important memories: a `replace`
-    with the origin `extractive`, and an `append` for memories that were learnt after a tool replaced the whole text.
-    They show the present memories, and have the date of the newest.
+    The history of the block `facts` also has one or two items that are made for display only. They show the present
+    memories of importance 0.7 or more: a `replace`, and an `append` for memories that were learnt after a tool replaced
+    the whole text. Their origin is `extractive`, and their time is that of the newest memory.
     """
 
     id: UUID = Field(description="Its id.")
     operation: Operation = Field(description="What it did.")
-    content: str | None = Field(description="What it wrote; null if it took back all that its scope had written.")
+    content: str | None = Field(description="What it wrote; null if it deleted all that its scope had written.")
     search_pattern: str | None = Field(description="What it replaced, if it is a `search_replace`.")
     text: str = Field(
         description="The text of the block after the operation. If the scope has no earlier `replace`, the text begins "
-        "with what the wider scopes contain now. To go back to a text, send it with `PUT`."
+        "with what the wider scopes contain now."
     )
     applied: bool = Field(
         description="False if the operation changes nothing at present, because the text lacks its pattern or would "
-        "become too long. This happens if an earlier operation is taken back or a wider text changes."
+        "become too long. This happens if an earlier operation is taken back or the text of a wider scope changes."
     )
     scope: Scope = Field(description="Its scope.")
     character: str | None = Field(description=CHARACTER)

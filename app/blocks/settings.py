@@ -19,8 +19,8 @@ class BlockSettings(LayerSettings, PlacementSettings):
     )
     from_memories: bool = Field(
         True,
-        description="Whether the block `facts` begins with the memories of importance 0.7 or more. It does not if "
-        "`enabled` is false, or if a person wrote the whole text. After a character wrote the whole text, only "
+        description="Whether the block `facts` begins with the memories of importance 0.7 or more. It never "
+        "does if `enabled` is false, or if a person wrote the whole text. After a character wrote the whole text, only "
         "memories that are learnt later are added.",
     )
     budget: Budget | None = Field(

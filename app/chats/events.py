@@ -1,8 +1,9 @@
 """Typed events of a chat, and functions that count appended and changed messages in the line's head. Pure.
 
 An operation on a chat defers an event. `app/pipeline.py` has a function, the follower, for each type of deferred event.
-It runs in the same transaction before the commit, so the memories are never committed without the messages or the other
-way round. `SettingsChanged` and `AnchorMoved` are not deferred: the layers' handlers are called with them directly.
+The follower runs in the same transaction before the commit, so the memories are never committed without the messages,
+nor the messages without the memories. `SettingsChanged` and `AnchorMoved` are not deferred: the layers' handlers are
+called with them directly.
 """
 
 from bisect import bisect_right
@@ -96,9 +97,10 @@ class MessagesChanged(LineEvent):
         pairs: Each changed message before and after, in seq order. The two are equal if only the time changed.
         redated: The seqs of the messages whose times have changed.
         unpinned: Whether a person had made a message visible for good and has taken this back, so that auto-hide may
-            hide it. A message without another change is not in `pairs`.
-        relinked: Whether a message makes other tool calls or is the result of another call, so that a message that only
-            makes calls may gain or lose its result. A message without another change is not in `pairs`.
+            hide it. If nothing else about the message changed, it is not in `pairs`.
+        relinked: Whether a message now makes other tool calls, or is now the result of another call. A message that
+            only makes calls may thus gain or lose its result. If nothing else about a message changed, it is not in
+            `pairs`.
 
     """
 
@@ -165,7 +167,7 @@ class MessagesMoved(LineEvent):
     def seq_here(self, seq: int) -> int:
         """Convert a seq of the other line into one of this line.
 
-        The result is the seq on this line of the last message at or before `seq` that both lines have.
+        Find the last message at or before `seq` that both lines have, and return its seq on this line.
         """
         before = bisect_right(self.seqs, seq, key=lambda pair: pair[0])
         return min(seq, self.kept_seq) if before == 0 else self.seqs[before - 1][1]
@@ -224,7 +226,9 @@ class SessionBroken(LineEvent):
 
 @dataclass(frozen=True, slots=True)
 class LayerChanged:
-    """A job, a person or a tool changed the content of a layer, or a job gave up. A waiting cut is decided on again.
+    """A job, a person or a tool changed the content of a layer, or a job gave up.
+
+    If a cut of the history waits, the follower decides again whether it can be made.
 
     Attributes:
         head: The line's head, locked.
@@ -289,8 +293,8 @@ def count_appended(
     A message that only makes tool calls counts as not sent here. If the event `answers_calls`, its follower makes a new
     count of the messages that are sent (`history_messages`), in which such a message counts if it has a result.
 
-    Whether the provider's cache had expired is decided before the pause is stored. Storing it can change for how long
-    `cache: auto` caches, but the last prompt was cached for the duration that was chosen before.
+    Whether the provider's cache had expired is decided before the pause is stored: the stored pause can change the
+    duration that `cache: auto` chooses, but the last prompt was cached for the former duration.
     """
     silence_s = (now - head.last_active_at).total_seconds()
     event = MessagesAppended(

@@ -7,7 +7,7 @@ DIGEST_BYTES = 16
 
 
 def identity(role: str, content: str) -> bytes:
-    """Return the hash of the role and the content of a message as first appended; a retry is recognised by it.
+    """Return the hash of the role and the content of a message as first appended, by which a retry is recognised.
 
     For a call of a tool, `role` is a fixed word, such as `block`, and `content` identifies the call's arguments.
     """

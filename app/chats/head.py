@@ -80,7 +80,7 @@ class RangeMessage(NamedTuple):
 
 @dataclass(slots=True)
 class Head:
-    """The columns of a line's row that an append may change, and the settings that it depends on.
+    """The columns of a line's row that an append may change, and the settings that an append depends on.
 
     Attributes:
         chat_key: The chat's key.

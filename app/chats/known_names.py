@@ -23,10 +23,10 @@ def _write_has(character: str, name: str) -> str:
 def write_known_names(others: str) -> str:
     """Return a subquery for the names of the character `p.value`, in one column; `c` is the row of its chat.
 
-    `others` is the SQL condition that a row `o` of `chats` is the current line of another chat of the user whose names
-    are to be considered. Of these lines, only those that have a character with a former name are read, because a
-    character without one adds no name. A name that another character of `c` has is left out, because in `c` it means
-    that character.
+    `others` is an SQL condition on a row `o` of `chats`. It selects the current lines of the user's other chats whose
+    names are to be considered. Of these lines, only those that have a character with a former name are read, because a
+    character without one adds no name. A name that another character of `c` has is left out, because in `c` the name
+    means that character.
     """
     return f"""(
         WITH RECURSIVE known (name) AS (

@@ -34,9 +34,9 @@ class ChatLine(Table):
 
     - The line's identity: `line_status`, `checkpoint` (the name of a frozen line), `parent_line_id` (the line that this
       one was copied from), `line_created_at`. `replaceable` is true for a line that a re-import made, and for the first
-      line of a chat that was created by an append, a PUT, or an import in any format but `vault`, as long as no switch
-      has returned to the line. `replaced_at` is when a re-import replaced such a line; later re-imports keep only some
-      of these lines, the newest ones (`kept_replaced_lines`).
+      line of a chat that was created by an append, a PUT, or an import in any format but `vault`. When a switch returns
+      to a line, `replaceable` becomes false. `replaced_at` is when a re-import replaced a replaceable line. Later
+      re-imports keep only the newest of these lines (`kept_replaced_lines`).
     - The chat (`OF_CHAT`): the same on all lines. Only `queries.update_chat` changes them, on all lines at once. A
       restore, a switch and a re-import do not change them; a fork copies `metadata` and the user.
     - The line's settings: characters, the user's name, personas, settings, time zone, language. A restore includes
@@ -145,9 +145,9 @@ class Message(Table):
         CheckConstraint("importance IS NULL OR (importance >= 0 AND importance <= 1)", name="importance"),
         CheckConstraint("seq >= 1", name="seq"),
         CheckConstraint("selected_swipe >= 0", name="selected_swipe"),
-        # The condition is true of every row. Without it, PostgreSQL might read a range of seqs by this index if it has
-        # no statistics of the line yet. With it, PostgreSQL uses the index only for queries with a condition on
-        # `message_id`, because only these imply `IS NOT NULL`.
+        # The condition is true of every row. Without the condition, PostgreSQL might use this index to read a range of
+        # seqs of a line that has no statistics yet. With the condition, PostgreSQL uses the index only for queries with
+        # a condition on `message_id`, because only these imply `IS NOT NULL`.
         Index(
             "uq_messages_id",
             "chat_key",

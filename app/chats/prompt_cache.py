@@ -92,7 +92,7 @@ def choice_in_effect(settings: ChatSettings, pauses_s: Sequence[int]) -> CacheCh
 
 
 def find_ttl_s(settings: ChatSettings, cursors: Mapping[str, Any]) -> int:
-    """Return how long the provider keeps a chat's prompts: `cache_ttl_s` if the chat sets it, else by the choice."""
+    """Return how long the provider keeps a chat's prompts: `cache_ttl_s` if the chat sets it, else `TTL_S` decides."""
     if "cache_ttl_s" in settings.model_fields_set:
         return settings.cache_ttl_s
     return TTL_S[choice_in_effect(settings, cursors.get(CURSOR, {}).get("seen_s", ()))]
@@ -104,7 +104,7 @@ def note_pause(head: Head, silence_s: float, *, ends: bool) -> None:
     The oldest pauses beyond MOST_PAUSES are dropped.
 
     A pause is the time between two calls of the model, so it contains the time that the reply took. A pause that rounds
-    to 0 seconds is not stored: it is not a person's, but part of an import in several requests.
+    to 0 seconds is not stored: it comes from an import in several requests, not from a person.
     """
     stored = head.cursors.get(CURSOR, {})
     pause_s = min(stored.get("open_s", 0) + max(0, round(silence_s)), LONGEST_S)

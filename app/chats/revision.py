@@ -1,13 +1,13 @@
-"""The revision of a line: a number on its row that rises with every committed change.
+"""The revision of a line: a number on its row that rises by one with every committed change.
 
-It rises by one. A line that becomes current gets a higher revision than the former current line had (`app/lines`).
+A line that becomes current gets a higher revision than the former current line had (`app/lines`).
 
 Locking a line registers its row here. The unit of work raises the number just before the commit, unless a statement
 that writes the row anyway has already done so. A transaction that locks a line and calls none of the `record`
 functions counts as a change of the whole line. This costs time, but makes no answer wrong.
 
 `changed` has the revision of the last change of each part, by name: `messages`, `settings`, `work`, `line`, the layers'
-names and `recap`. A missing name has the revision of `line`.
+names and `recap`. A name that is missing has the revision of the name `line`.
 """
 
 from dataclasses import dataclass, field
@@ -54,10 +54,10 @@ class LineRevision:
         line: The chat's key and the line's id.
         number: The revision.
         is_new: Whether the statement that created the row, or made it the current line, has already written the number.
-        locks: How often the transaction has locked the line. Each part of the code that locks it also records what it
-            changes. `base_revision`, the revision of the last change that was more than an append, stays as it is only
-            if every lock is followed by a `record_append` or a `record_nothing`, and no other change that contexts show
-            is recorded.
+        locks: How often the transaction has locked the line. Each part of the code that locks the line also records
+            its own changes. `base_revision` is the revision of the last change that was more than an append. It stays
+            as it is if each lock is followed by a `record_append` or a `record_nothing`, and no `record` is
+            `in_context`.
 
     """
 

@@ -81,8 +81,8 @@ async def rename_character(
 ) -> Response:
     """Rename a character on the current line.
 
-    Its messages and its diary get the new name, and no memory is made again. In later requests, the former name still
-    identifies the character.
+    Its messages and its diary get the new name; the texts of memories stay as they are. In later requests, the former
+    name still identifies the character.
     """
     chat = await renaming.rename(db_session, ref, name, body.name, now=clock())
     await db_session.run_deferred()

@@ -61,7 +61,7 @@ class CharacterRename(RequestModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Captain Kai"}]})
 
-    name: CharacterName = Field(description="The new name. No other character may have or have had it.")
+    name: CharacterName = Field(description="The new name. It must not be a name or former name of another character.")
 
 
 class ChatPut(RequestModel):
@@ -169,7 +169,7 @@ class ChatOut(BaseModel):
     language: str | None = Field(description="The conversation's language.")
     metadata: dict[str, Any] = Field(description="The caller's own JSON object.")
     counters: Counters = Field(description="The counters.")
-    line: UUID = Field(description="The line that this describes.")
+    line: UUID = Field(description="The line that this answer describes.")
     anchor_seq: int = Field(description="The first seq that is still sent verbatim.")
     head_seq: int = Field(description="The highest seq so far, even of a deleted message; 0 if there is none.")
     work: WorkCounts = Field(description="The background work.")

@@ -30,7 +30,7 @@ from app.kit.wire import MAX_METADATA_BYTES
 from app.kit.work_queue import WorkItem
 
 SCOPE_SETTINGS = (("memories", "learn_scope"), ("diary", "scope"))
-"""The settings with which a chat shares what it learns with other chats. Their default is `chat`, in all presets."""
+"""The settings that let other chats see what a chat learns. Their default is `chat`, in all presets."""
 
 _ERASING_ROUNDS = 10
 """How often an erasure lists and erases the chats of a user before it gives up, because new ones keep appearing."""
@@ -127,8 +127,9 @@ async def erase_chat(db_session: DbSession, ref: ChatRef) -> None:
 async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
     """Delete all chats of a user physically, then what belongs to the user itself. Raises ChatNotFound, Unavailable.
 
-    Each chat is deleted in a separate transaction: a transaction that locks several chats could deadlock with a fork of
-    one of them to the id of another. If the process dies in between, the same call deletes the rest.
+    Each chat is deleted in a separate transaction. A transaction that locks several chats could deadlock with a fork
+    that copies one of these chats to the id of another one. If the process dies in between, the same call deletes the
+    rest.
 
     A fork locks the chat that it copies, so a fork that has begun is committed before that chat is deleted. The fork
     adds a chat of the user, so the chats are listed again until the user has none.
@@ -157,8 +158,8 @@ async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
 async def _erase(db_session: DbSession, key: UUID) -> frozenset[UUID]:
     """Delete a chat's rows on all lines, in each table with a column `chat_key` or with `owner_key` and `line_id`.
 
-    Return the `wide_key`s of the rows: the keys of the users and tenants to whose shared data they belonged. A user
-    with the same id as the chat has the same key; the user's rows have no line and are kept.
+    Return the `wide_key`s of the rows: the keys of the users and tenants whose shared data has a part from this chat.
+    A user with the same id as the chat has the same key; the user's rows have no line and are kept.
     """
     wide_keys = frozenset[UUID]()
     for table in list_tables():
@@ -179,8 +180,8 @@ async def _erase(db_session: DbSession, key: UUID) -> frozenset[UUID]:
 async def _erase_owned(db_session: DbSession, owner: Owner) -> None:
     """Delete what belongs to a user but to no chat.
 
-    Work items come first: a job that saves something for the user has locked its item, so this waits for the job's
-    commit, and the next statements see what the job saved.
+    Work items are deleted first: a job that saves something for the user has locked its item, so this DELETE waits for
+    the job's commit, and the next statements see what the job saved.
     """
     for table in sorted(_list_owned(), key=lambda table: table.name != WorkItem.__tablename__):
         await db_session.execute(table.delete().where(table.c.owner_key == owner.key, table.c.line_id == owner.line_id))

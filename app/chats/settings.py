@@ -120,7 +120,8 @@ class HistorySettings(Section):
     edges: str = Field(
         EVERY_8,
         description="Where the history may begin after a cut: after a batch, after a fold of the summary, with a "
-        "scene, at every eighth seq, or at any message. If the layer of these edges is off, at every eighth seq.",
+        "scene, at every eighth seq, or at any message. If the layer of the batches, folds or scenes is off: at every "
+        "eighth seq.",
     )
     keep_scenes: int = Field(
         2, ge=0, le=50, description="With the edges `scenes`: how many of the newest scenes a cut leaves."
@@ -177,13 +178,13 @@ class ChatSettings(Section):
     cache: Literal["auto", "off", "5m", "1h"] = Field(
         "auto",
         description="How long the provider should cache the prompt; `off` gives no breakpoints. `auto` chooses the "
-        "duration that would have cost least, given how long the last 16 pauses before the user's messages were.",
+        "value that would have cost least with the last 16 pauses before the user's messages.",
     )
     cache_ttl_s: int = Field(
         300,
         ge=0,
         le=86_400,
-        description="If a pause is longer than this, in seconds, the prompt counts as no longer cached, and the "
+        description="After a pause of more seconds than this, the prompt counts as no longer cached, and the "
         "history may be cut early (`cold`). If not set: 3,600 if `cache` is `1h` or `auto` chose `1h`; otherwise 300.",
     )
     timestamps: Literal["off", "inline"] = Field(

@@ -55,8 +55,8 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings()
     load_prompt_set(settings)
     configure_logging(settings.log_level)
-    # Linux delivers SIGTERM to the first process of a container only if the process has a handler for it. Without this
-    # one, the process could not be stopped while it waits for the database.
+    # Linux delivers SIGTERM to the first process of a container only if the process has a handler for the signal.
+    # Without this handler, the process could not be stopped while it waits for the database.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     asyncio.run(_prepare(settings, options.host))
     log.info("the API starts", extra={"fields": {"version": RELEASE}})

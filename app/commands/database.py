@@ -24,7 +24,7 @@ _NAME = f"{PREFIX}DATABASE_URL"
 
 @contextmanager
 def naming_database() -> Iterator[None]:
-    """Raise a SettingsError that names the setting if the database is not available."""
+    """If the database is not available, raise a SettingsError that names MEMOBOOK_DATABASE_URL."""
     try:
         yield
     except Unavailable as error:

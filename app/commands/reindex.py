@@ -1,6 +1,6 @@
 """memobook reindex: make the vectors of the configured model for the texts of all current lines, then use this model.
 
-With `--from-markdown`, it brings what a person changed on the pages of a vault into the chat instead.
+With `--from-markdown`, it makes no vectors: it applies to the chat what a person has changed on the pages of its vault.
 """
 
 import argparse

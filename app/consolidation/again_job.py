@@ -1,8 +1,8 @@
-"""The job that schedules the next ranges that a person asked to be read again.
+"""The job that schedules ranges that a person wants to be read again, some at a time.
 
-It calls no model. Its item holds the spans of seqs that are left (`regeneration.py`), and each run schedules the next
-ranges, and the next such item, in one transaction. It waits for no result of a range. If learning is switched off, the
-item is deleted (`changes.py`).
+The job calls no model, and does not wait until the ranges are read. Its work item holds the spans of seqs whose ranges
+are still to be scheduled (`regeneration.py`). Each run schedules the next ranges and, if spans are left, the next such
+item, in one transaction. If learning is switched off, the item is deleted (`changes.py`).
 """
 
 from app.chats.ranges import Range
@@ -14,12 +14,12 @@ from app.layers.job import Job, Made
 
 
 async def _read(_ctx: JobContext, _db_session: DbSession, claimed: Claimed) -> list[Range] | None:
-    """Return the spans that are left, or None if there are none."""
+    """Return the spans that are still to be scheduled, or None if there are none."""
     return read_spans(claimed.payload) or None
 
 
 async def _draft(_ctx: JobContext, _claimed: Claimed, spans: list[Range]) -> list[Range]:
-    """Return the spans: the ranges in them are read under the lock, when they are scheduled."""
+    """Return the spans. `_save` looks up the ranges in them, while it holds the line's lock."""
     return spans
 
 

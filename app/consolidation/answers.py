@@ -1,9 +1,8 @@
 """Parses a model's answer into facts and memories. Pure.
 
 The prompt asks for one JSON object a line. Cheap models answer with arrays, fences, lists and chatter, with words for
-the importance, or with an importance from 1 to 10. All of these forms are read. But an item that names no message of
-the range is dropped: a fact or memory is hidden when the messages that it was learnt from change, so these must be
-known.
+the importance, or with an importance from 1 to 10. All of these forms are read. But an item must name at least one of
+the messages, or it is dropped: a fact or memory is hidden when the messages that it was learnt from change.
 """
 
 import re

@@ -77,10 +77,11 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
 async def _schedule_asked(
     db_session: DbSession, event: MessagesChanged, changed: Sequence[Rehashed[asyncpg.Record]]
 ) -> list[Rehashed[asyncpg.Record]]:
-    """Schedule those of the changed ranges that a person asked for, also if they have failed; return the others.
+    """Schedule the changed ranges that a person asked to read again, failed ones too; return the other changed ranges.
 
-    `reschedule` would schedule one that has failed, or that is still left to schedule, without the payload, so that it
-    would not be read for the person. An item whose range has its former messages again stays as it is.
+    If the item of such a range has failed, or is not scheduled yet, `reschedule` would schedule it without the mark
+    AGAIN in its payload, so that the person's request would be lost. If a range has its former messages again, its item
+    stays as it is.
     """
     items_of = await queries.list_asked(db_session, event.head.line, NAME, AGAIN, [one.row.key for one in changed])
     left = await list_left(db_session, event.head)

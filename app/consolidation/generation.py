@@ -31,8 +31,9 @@ FULL_ITEMS = 10
 """The most items that the prompt asks for. An answer with so many items may be incomplete."""
 
 LEAST_DIVIDED_MESSAGES = 16
-"""An answer with FULL_ITEMS items about fewer messages than this counts as complete. A longer range is halved. So 40
-messages that fit the model's context need at most seven answers: one about all, two about 20 each, four about 10."""
+"""An answer with FULL_ITEMS items about fewer messages than this counts as complete. If an answer with so many items
+is about this many messages or more, each half of the messages is read again. So 40 messages that fit the model's
+context need at most seven answers: one about all, two about 20 each, four about 10 each."""
 
 HISTORY_MESSAGES = 500
 """The number of messages in which the frequencies of words are counted: the last ones up to the end of the range."""
@@ -55,7 +56,7 @@ class Draft:
         version: The version of the prompt or of the rules.
         learnt: Facts and memories.
         promoted: Memories that quote messages to which the caller gave a high importance.
-        refusals: The refused answers of the model because of which the rules were applied.
+        refusals: Why answers of the model were refused, so that the rules were applied instead.
 
     """
 
@@ -87,9 +88,9 @@ def learn_by_rule(source: Source, history: Sequence[Utterance]) -> Draft:
 
 
 def quote_important(source: Source, history: Sequence[Utterance], learnt: Sequence[Learnt]) -> list[Learnt]:
-    """Return memories of the messages that the caller rated as important and that nothing in `learnt` comes from.
+    """Return a memory of each message that the caller rated as important, unless `learnt` has something from it.
 
-    A message has one memory, or none if it has no sentence to quote; see `promote`.
+    A message without a sentence to quote has no memory; see `promote`.
     """
     heeded = {seq for one in learnt for seq in one.sources}
     given = {seq: value for seq, value in source.importance.items() if value > PROMOTION_IMPORTANCE}
@@ -104,8 +105,8 @@ async def _ask(
 ) -> tuple[list[Learnt], str]:
     """Return what the model learns from `batch`, and the model's name.
 
-    If the batch does not fit, its halves are read instead. If the answer has FULL_ITEMS items, it may be incomplete:
-    then each half of the batch is read again, if the batch has at least LEAST_DIVIDED_MESSAGES messages.
+    If the batch does not fit, its halves are read instead. An answer with FULL_ITEMS items may be incomplete: each half
+    of the batch is then read again, except in a batch of fewer than LEAST_DIVIDED_MESSAGES messages.
     """
     found: list[Learnt] = []
     try:
@@ -135,7 +136,7 @@ async def _ask_halves(
     """
     half, model = len(batch) // 2, ""
     for part in (batch[:half], batch[half:]):
-        # Items that come from these messages are listed first, because the model is most likely to repeat them.
+        # Items that come from messages of `part` are listed first, because the model is most likely to repeat them.
         near = sorted(found, key=lambda one: one.sources[-1] < part[0].seq or one.sources[0] > part[-1].seq)
         noted = [*(Noted(one.key, one.content) for one in near), *known]
         with suppress(*([NoUsableAnswer] if optional else [])):

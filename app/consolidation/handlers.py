@@ -83,10 +83,12 @@ def find_open(cursor: dict[str, Any]) -> OpenPeriod | None:
 
 
 def _is_cut_soon(event: MessagesAppended, filling: OpenPeriod) -> bool:
-    """Whether a forced cut of the history is near, and either was not near before or would cut into the open range.
+    """Whether to end the open range now, because a forced cut of the history is near.
 
-    A forced cut is one that does not wait for memories. If `max_messages` is so small that a forced cut is always near,
-    only the condition on the open range counts.
+    A forced cut does not wait for memories. It is near while the history has at least `max_messages` -
+    FORCED_MARGIN_MESSAGES messages. The open range ends with the append that brings the cut near. While the cut stays
+    near, as it always does if `max_messages` is small, the open range ends when it spans more than `keep_messages`
+    seqs: the cut could then remove the first messages of the range.
     """
     head, settings = event.head, event.head.settings
     close_to_it = settings.max_messages - FORCED_MARGIN_MESSAGES

@@ -28,7 +28,7 @@ _TOUCHED = """
         ORDER BY first_seq DESC LIMIT 1) AS r
     WHERE r.last_seq >= changed.seq ORDER BY r.first_seq"""
 
-# A range without any eligible message also has the origin `extractive`, but the version of the prompt.
+# A range without any eligible message also has the origin `extractive`, but its `prompt_version` is that of the prompt.
 _READ_BY_RULE = """
     FROM consolidations
     WHERE chat_key = $1 AND line_id = $2 AND last_seq >= $3 AND first_seq <= $4 AND origin = 'extractive'
@@ -91,9 +91,10 @@ async def list_touched(db_session: DbSession, line: Line, seqs: Sequence[int]) -
 async def list_read_by_rule(
     db_session: DbSession, line: Line, first_seq: int, last_seq: int, at_most: int
 ) -> list[Range]:
-    """Return the ends of the first ranges with a message between two seqs that were read without a model, in order.
+    """Return (first_seq, last_seq) of the first `at_most` ranges that rules have read, in order.
 
-    Ranges of which no message was eligible (`app/chats/eligibility.py`) are left out: the rules had nothing to read.
+    Only ranges with a message between the two seqs (both inclusive) count. Ranges of which no message was eligible
+    (`app/chats/eligibility.py`) are left out: the rules had nothing to read.
     """
     rows = await db_session.raw.fetch(_LIST_READ_BY_RULE, *line, first_seq, last_seq, at_most)
     return [(row["first_seq"], row["last_seq"]) for row in rows]
@@ -112,8 +113,8 @@ async def list_asked(
 ) -> dict[str, bool]:
     """Return the keys of the work items whose payload has a field, and whether each is under way.
 
-    It is under way if a worker holds it, or if its first attempt is still to come; it is not if it waits for a retry or
-    has failed. If `keys` are given, only these items are returned.
+    An item is under way if a worker holds it, or if its first attempt is still to come. An item that waits for a retry
+    or has failed is not under way. If `keys` are given, only the items with these keys are returned.
     """
     rows = await db_session.raw.fetch(_ASKED, *line, layer, field, None if keys is None else list(keys))
     return {row["key"]: row["is_under_way"] for row in rows}

@@ -80,8 +80,8 @@ def date_ranges(periods: Sequence[Period], now: datetime, *, after: datetime | N
     """Return the ranges with ascending dates, of which the first is `now` if possible.
 
     Each date is at least `_TIME_OF_RANGE` later than the one before it, so that the dates of a range's items
-    (`date_items`) fit between them. So dates can be slightly after `now`. `after` is the date of the line's last range
-    before these; None if there is none.
+    (`date_items`) fit between two dates. So dates can be slightly after `now`. `after` is the date of the line's last
+    range before `periods`; None if there is none.
     """
     first_at = max(now, after + _TIME_OF_RANGE) if after else now
     return [Due(one.first_seq, one.last_seq, first_at + number * _TIME_OF_RANGE) for number, one in enumerate(periods)]
@@ -110,7 +110,7 @@ def date_items(first_seq: int, newest_seqs: Sequence[int]) -> list[timedelta]:
 def merge_spans(spans: Iterable[Range]) -> list[Range]:
     """Return the seqs of `spans` as at most MOST_SPANS spans in order, which neither overlap nor touch.
 
-    If there are more, the last one extends to the end of them all, with the gaps between.
+    If there would be more, the last span extends to the end of them all, and so includes the gaps between them.
     """
     merged = join_ranges(sorted(spans))
     if len(merged) > MOST_SPANS:

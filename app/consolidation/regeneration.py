@@ -1,7 +1,7 @@
 """Schedules, at a person's request, the ranges that rules have read: the model is to read them, if there is one.
 
 A transaction schedules at most MOST_AT_ONCE ranges. If there are more, one work item of the line, with the key REST,
-holds the spans of seqs that are left, and its job (`again_job.py`) schedules the next ranges.
+holds the spans of seqs whose ranges are left to schedule, and its job (`again_job.py`) schedules the next ranges.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ from app.kit.work_queue import NewWork
 AGAIN = "again"
 """The field of a payload that only work at a person's request has.
 
-It is true for a range, which is read although its messages have not changed. For the item REST it has the spans: pairs
-of a first and a last seq, both inclusive.
+In the item of a range, its value is true: the range is read although its messages have not changed. In the item REST,
+its value is the list of spans: pairs of a first and a last seq, both inclusive.
 """
 
 REST = "again"
@@ -50,10 +50,11 @@ class Again(NamedTuple):
 async def learn_again(
     db_session: DbSession, ref: ChatRef, *, first_seq: int, last_seq: int | None, now: datetime
 ) -> Again:
-    """Have the ranges read again that rules have read and that have a message between two seqs (both inclusive).
+    """Schedule a second reading of the ranges that rules have read and that have a message between two seqs.
 
-    The first MOST_AT_ONCE of them are scheduled at once, and the others by the job of the item REST. If `last_seq` is
-    None, the end is that of the line. Raises ChatNotFound, and ConsolidationOff if the chat does not learn.
+    Both seqs are inclusive; if `last_seq` is None, the end is that of the line. The first MOST_AT_ONCE of the ranges
+    are scheduled at once, and the others by the job of the item REST. Raises ChatNotFound, and ConsolidationOff if the
+    chat does not learn.
     """
     head = await lock_head(db_session, ref)
     if not ConsolidationSettings.of(head.settings).enabled:
@@ -63,7 +64,7 @@ async def learn_again(
     if first is None or last is None:
         record_nothing(db_session, head.line)
         return Again()
-    # The span ends with these ranges, so that those that rules read later are not read again.
+    # The span ends with the last of these ranges, so that ranges that rules read in the future are not read again.
     left = leave_out(await list_left(db_session, head), first, last)
     if not await schedule_again(db_session, head, [(first, last)], left=left, now=now):
         record_nothing(db_session, head.line)
@@ -76,9 +77,9 @@ async def schedule_again(
 ) -> bool:
     """Schedule the first MOST_AT_ONCE ranges of `spans` that rules have read, and the item REST for the others.
 
-    Returns whether this changed any work item. A range that a person asked for already stays as it is, unless it waits
-    for a retry or has failed: its answer may be under way. `spans` are in order, and `left` are those that the item
-    holds for earlier requests. `head` is that of the line, locked.
+    Returns whether this changed any work item. If a person has asked for a range before, the model's answer may be
+    under way. So the item of such a range is scheduled again only if it waits for a retry or has failed. `spans` are in
+    order. `left` are the spans that the item REST holds for earlier requests. `head` is the line's locked head.
     """
     ranges, rest = list[Range](), list(spans)
     while rest and len(ranges) < MOST_AT_ONCE:
@@ -98,7 +99,7 @@ async def schedule_again(
 
 
 async def leave_through(db_session: DbSession, head: Head, last_seq: int, *, now: datetime) -> None:
-    """Remove the seqs after `last_seq`, which was the end of the line for a while, from what is left to schedule."""
+    """Remove the seqs after `last_seq` from the spans that are left to schedule: their ranges were cut off."""
     left = await list_left(db_session, head)
     kept = leave_out(left, last_seq + 1, MAX_SEQ)
     if kept != left:

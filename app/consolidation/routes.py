@@ -20,9 +20,8 @@ async def regenerate_learnt(ref: WritingChat, db_session: Db, clock: Now, wanted
 
     What the model learns replaces the facts and memories that were learnt from these messages without it. What a person
     has changed, pinned or archived stays. So does the history of what a person set, replaced or forgot. If no answer of
-    the model can be used, everything stays. If no model is configured, the messages are read without it once more.
-    Returns 200 if there are no such messages. If `consolidation.enabled` is switched off, the messages that have not
-    been read again by then are not read again.
+    the model can be used, everything stays. Returns 200 if no messages were read without the model. Switching
+    `consolidation.enabled` off cancels the work that is not done yet.
     """
     wanted = wanted or LearnAgain()
     again = await learn_again(db_session, ref, first_seq=wanted.first_seq, last_seq=wanted.last_seq, now=clock())

@@ -72,11 +72,11 @@ async def list_noted(
 
 
 def find_age_time(source: Source, now: datetime) -> datetime:
-    """Return the time at which the ages of memories are measured while a range is read. It is never after `now`.
+    """Return the time at which the ages of memories are measured while a range is read.
 
-    It is the time of the range's newest eligible message; without one it is `now`. In an imported conversation, the
-    memories of earlier ranges have often faded by `now`, but not at this time. So the model is shown them and does not
-    repeat them.
+    It is the time of the range's newest eligible message, at most `now`; `now` if no message is eligible. In an
+    imported conversation, the memories of earlier ranges have often faded by `now`, but not at the time of that
+    message. So the model is shown these memories and does not repeat them.
     """
     return min(source.sent_at[source.utterances[-1].seq], now) if source.utterances else now
 
@@ -126,7 +126,7 @@ async def list_replaceable(db_session: DbSession, head: Head, due: Due) -> set[U
 
 
 async def retract(db_session: DbSession, head: Head, due: Due, source: Source) -> None:
-    """Take back what rules have learnt from `source`, the messages of `due`, unless a person has decided about it.
+    """Take back what rules have learnt from `source`, the messages of `due`, unless a person has changed it.
 
     What belongs to a layer that is off stays, because `store` stores nothing in its place. Two kinds of scopes are
     locked: those in which the chat learns now, and those in which it has learnt from these messages. They can differ if

@@ -1,9 +1,9 @@
 """The blocks of a context: each segment and each message as rendered text, with its token count. Pure.
 
 They are not the core blocks of `app/blocks`. In every format a context is a sequence of blocks. Tokens, breakpoints and
-hashes are computed from the sequence, and the format only wraps it. A block costs its text and the overhead of a
-message, even if the format joins it with its neighbours: the overhead covers the separator between them (at most two
-tokens in our measurements). So costs simply add up, and a joined text never has more tokens than its blocks cost.
+hashes are computed from the sequence, and the format only wraps it. The cost of a block is its text and the overhead of
+a message. If the format joins two blocks, the overhead covers the separator between them (at most two tokens in our
+measurements). So costs simply add up, and a joined text never has more tokens than its blocks cost.
 """
 
 import math
@@ -101,7 +101,7 @@ class BlockLayout:
 
 
 def count_text(of: Segment | HistoryMessage, text: str, count: Callable[[str], int]) -> int:
-    """Return the tokens of `text`, which renders `of`. If it is the unaltered text of `of`, it is not counted again.
+    """Return the tokens of `text`, the rendered text of `of`. If rendering did not alter it, it is not counted again.
 
     For a message whose text was not read, the stored tokens of the text are added to those of its speaker and time.
     """

@@ -1,7 +1,7 @@
 """Matches tool calls with their results, and finds the pairs that a strict API accepts. Pure.
 
-Weak models reuse call ids, counting from 0 in each message. So a result belongs to the latest call before it that has
-its id, unless that call has a result already.
+Weak models reuse call ids, counting from 0 in each message. So a result belongs to the latest earlier call with the
+same id, unless that call already has a result.
 """
 
 import json
@@ -14,7 +14,7 @@ _ARGUMENTS = {"function": "arguments", "custom": "input"}
 
 
 def find_calls(entries: Sequence[HistoryMessage]) -> dict[int, int]:
-    """Return, by the index of each tool result, the index of the message with its call.
+    """Return a dictionary from the index of each tool result to the index of the message with its call.
 
     Results without a call or without text are left out.
     """
@@ -34,7 +34,7 @@ def drop_unanswered_calls(entries: Sequence[HistoryMessage]) -> Sequence[History
     """Return the entries without the tool calls that have no result with text.
 
     Providers refuse such a call, and if it were written as text, the model would imitate it. A message that only made
-    such calls is still in the result, with a blank text.
+    such calls is still returned, with a blank text.
     """
     if not any(entry.tool_calls for entry in entries):
         return entries

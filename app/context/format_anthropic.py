@@ -3,7 +3,8 @@
 The format has neither other roles nor a field for names, so both are written into the text. Every block of the context
 is a content block of its own, so that it can have `cache_control`. Trailing white space is removed from all assistant
 texts, because the API rejects a prefill that ends with white space. It is removed from earlier messages too, so that a
-message does not change when the next one is appended. Otherwise the provider would not find the prompt in its cache.
+message does not change when the next one is appended. If it changed, the provider would not find the prompt in its
+cache.
 """
 
 from collections.abc import Container, Sequence
@@ -24,7 +25,7 @@ CLOSING = "[Continue]"
 def render_segment(segment: Segment, part: Part) -> tuple[str, str]:
     """Return the role and the text of a segment. A role that is not possible in this part is written before the text.
 
-    After the history, the role `system` is left out instead.
+    There is one exception: after the history, the role `system` is not possible, but it is not written either.
     """
     if part == "prefix":
         return "system", word_segment(segment, "system")

@@ -60,8 +60,9 @@ def lay_out(layout: BlockLayout) -> list[Block]:
     """Return all blocks in the order of the prompt, with the fixed texts that the format needs.
 
     An in-chat segment at depth d is followed by d messages, or by all messages if there are fewer. It is never placed
-    between a tool call and its result, but before the call. Once d messages follow it, it moves with every new message.
-    So it counts as stable only if it is still before the first message in the next turn.
+    between a tool call and its result, but before the call. As long as there are at most d messages, it is before the
+    first one; after that, it moves with every new message. So it counts as stable only if it is still before the first
+    message in the next turn.
     """
     newest = [layout.newest] if layout.newest else []
     talk = _spread(layout) if layout.in_chat else [*layout.history, *layout.volatile, *newest]

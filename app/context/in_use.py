@@ -1,8 +1,8 @@
 """The layers that the contexts of this process use: their segment tables, and their parts of the SQL statement.
 
-A context reads the row of a line with one statement. For data that is not on the row, the statement has a subquery for
-each layer that needs it (`Layer.context_query`). A subquery may have a condition (`Layer.queried_if`). If the condition
-is not true for a line, the subquery would find nothing, so a context of the current line can do without it
+A context reads the row of a line with one statement. If a layer needs data that is not on the row, the statement has a
+subquery for this layer (`Layer.context_query`). A subquery may have a condition (`Layer.queried_if`). If the condition
+is not true for a line, the subquery would find nothing, so a context of the current line can do without the subquery
 (`queries.find_current`). The results of some subqueries are remembered in this process until a revision rises
 (`Layer.changes_with`).
 """
@@ -30,8 +30,9 @@ class InUse:
         own_queries: The subqueries for callers who see only the chat itself.
         remembered: The layers with a condition whose results are remembered.
         changes_with: The names in the row's column `changed` on which the remembered results depend.
-        conditions: (name of a column, SQL condition). `needs_remembered` is whether a line needs the subqueries of the
-            layers in `remembered`, `needs_others` whether it needs the subqueries of other layers with a condition.
+        conditions: (name of a column, SQL condition). The column `needs_remembered` is true if a line needs the
+            subquery of a layer in `remembered`. The column `needs_others` is true if the line needs the subquery of
+            another layer with a condition.
         recent: The remembered results, for the chats that this process has read last.
 
     """

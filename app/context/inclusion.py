@@ -31,9 +31,9 @@ STATUSES = (
 )
 """The statuses in order of precedence: if several coverages give a message different statuses, the first counts.
 
-`find_status` decides on `verbatim` and `pinned` before it looks at coverages. Afterwards it replaces `expired` and
-`none` by `out_of_budget` if the budget of pinned messages leaves the message out, and `none` by `hidden` if scenes hide
-it.
+`find_status` decides on `verbatim` and `pinned` before it looks at coverages. Afterwards it makes two replacements: if
+the budget of pinned messages leaves the message out, `expired` and `none` become `out_of_budget`; if scenes hide the
+message, `none` becomes `hidden`.
 """
 
 _RANKS = {status: rank for rank, status in enumerate(STATUSES)}

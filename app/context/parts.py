@@ -16,8 +16,8 @@ class Parts:
 
     Attributes:
         segments: The caller's segments, and those that the service makes itself, except `history` and `newest`, which
-            have fields of their own. The caller's are those whose names `SegmentTables.order` does not contain; if
-            there is not enough room, the last of them is left out before the others.
+            have fields of their own. A segment is the caller's if `SegmentTables.order` does not contain its name. If
+            there is not enough room, the caller's last segment is left out before the caller's others.
         contributions: The layers' contributions to segments, in the order of the registry.
         history: The messages from the anchor on, oldest first, without `newest`.
         newest: The last message if it is the user's.
@@ -26,8 +26,8 @@ class Parts:
         keeps_messages: If it is set, the history is trimmed before anything else, but only down to this many messages,
             which are trimmed last. If it is None, the whole history is trimmed last. It is set while a forced cut is
             delayed, because the long history would otherwise displace all memories.
-        shorter: By the name of a segment, ever shorter versions of the segment. They are tried in this order before the
-            segment is left out, and are read only if the whole segment does not fit.
+        shorter: For the name of a segment, ever shorter versions of this segment. They are tried in this order before
+            the segment is left out, and are read only if the whole segment does not fit.
 
     """
 

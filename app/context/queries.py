@@ -48,8 +48,9 @@ _BUDGET = f"""
 
 # The history of a context consists of the newest messages that fit. Each costs at least its `tokens`, unless the format
 # shortens it (then `service.py` reads everything). So a message cannot be in this history if the newer ones alone
-# exceed the budget. Its text, which may be long and stored out of line, is then replaced by UNREAD. Blank texts are
-# always read, also those of messages that only make tool calls (their `tokens` are 0), because UNREAD is not blank.
+# exceed the budget. The text of such a message, which may be long and stored out of line, is replaced by UNREAD. Blank
+# texts are always read, also those of messages that only make tool calls (their `tokens` are 0): blank messages are not
+# sent, but UNREAD in place of their text is not blank.
 _HISTORY = _ENTRIES.format(
     calls="m.tool_calls",
     content="CASE WHEN m.up_to_it - m.tokens <= o.budget OR m.blank OR m.tokens = 0 THEN m.content END",
@@ -120,7 +121,8 @@ def write_statement(
     Args:
         queries: (layer name, scalar subquery on `c` and `b`); the result of each is the column `q_<name>`.
         of_current: Whether the line is the chat's current one.
-        before: Whether only messages before a given one count. `b.seq` is the seq of that message, else NULL.
+        before: Whether only messages before a given message count. If so, `b.seq` is the seq of the given message; if
+            not, `b.seq` is NULL.
         conditions: (name of a column, condition on `c`); the column has the result of the condition.
 
     """
@@ -165,11 +167,12 @@ async def find_current(
 
     PostgreSQL prepares a subquery for each execution even if a condition then skips it. If a chat needs none of the
     subqueries, this preparation is most of their cost. So the first statement leaves out the subqueries that have a
-    condition, and returns the values of the conditions. If one of them is true, the statement with all subqueries
-    follows. If its results are remembered (`layers/recent_chats.py`), the next context of the chat begins with a
-    smaller statement again, whose row has the revisions that show whether the results are outdated. If they are not
-    remembered, or were outdated in the last MOST_CHANGES contexts, the next context begins with the statement with all
-    subqueries. So even a chat that learns something in every turn needs only one statement a context.
+    condition, and returns the values of the conditions. If a condition is true, the full statement follows: the one
+    with all subqueries. While its results are remembered (`layers/recent_chats.py`), the next context of the chat
+    begins with a smaller statement again, whose row has the revisions that show whether the results are outdated. If
+    the results are no longer remembered, or were outdated in each of the last MOST_CHANGES contexts, the next context
+    begins with the full statement. So even a chat that learns something in every turn needs only one statement a
+    context.
     """
     used = in_use()
     current, least = used.current_queries or {}, used.least_queries or {}
@@ -209,9 +212,10 @@ async def _fetch_current(
 
 
 def _is_enough(row: Row, remembered: Remembered | None, *, reads_others: bool) -> bool:
-    """Return whether a row of a smaller statement, without the results that can be remembered, is enough for a context.
+    """Return whether the row of a smaller statement is enough for a context.
 
-    The results of some subqueries with a condition are never remembered. `reads_others` is whether the row has these.
+    The row does not have the results that can be remembered. The results of other subqueries with a condition are never
+    remembered; `reads_others` is whether the row has them.
     """
     if row["needs_others"] and not reads_others:
         return False

@@ -46,7 +46,8 @@ class Found:
 
     Attributes:
         hits: The results, best first; empty only if `words_alone`.
-        tired: The sources that are left out: both of the last two turns recalled them, or something that says the same.
+        tired: The sources that are left out, because each of the last two turns recalled the source itself or a text
+            that says the same.
         shown: The texts that the context contains anyway.
         limit_tokens: The limit for the segment.
         placement: Where the segment goes.
@@ -185,7 +186,8 @@ def fit_recalled(
 ) -> tuple[Fitted, Sequence[Hit], Sequence[Omission]]:
     """Return the context with the recalled results that fit, those results, and the omissions of the recall.
 
-    The omissions are those that `fit` does not list: the vectors (`no_vectors`) if the embedding model did not answer.
+    These are the omissions that `fit` does not list. There is only one: `no_vectors`, if the embedding model did not
+    answer.
 
     If not all results fit, the worst ones are left out until the rest fits. A result is never replaced with a shorter
     one, so a context with a smaller `max_tokens` has no result that one with a larger `max_tokens` lacks.
@@ -220,8 +222,9 @@ def _build_segment(hits: Sequence[Hit], placement: Placement) -> Segment:
 async def remember(memory: RecallMemory, found: Found, recalled: Sequence[Mapping[str, Any]]) -> None:
     """Store the sources that a context recalled, and the sources of the other results that say the same.
 
-    If the other sources were not stored, the next turn could recall a message instead of the memory that quotes it, and
-    so repeat the memory. `recalled` is the field of that name in the answer.
+    Suppose that a context recalled a memory that quotes a message. If the source of the message were not stored, too,
+    the next turn could recall the message, and so repeat the memory. `recalled` is the field of that name in the
+    answer.
     """
     there = {f"{one['kind']}:{one['id']}" for one in recalled}
     chosen = [hit for hit in found.hits if hit.source in there]

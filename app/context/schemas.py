@@ -63,8 +63,8 @@ class ContextQuery(BaseModel):
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
         None,
         description="The text to search for (see `recall`); by default the newest message, with earlier ones if it is "
-        "short. If the context exceeds `max_tokens`, the results are left out before everything else. This is "
-        "different if a `query` is given: then `time`, the diary and the memos are left out before the results.",
+        "short. If the context would exceed `max_tokens`, the search results are left out first. With a `query`, the "
+        "time, the diary and the memos are left out before the results.",
     )
     recall: Literal["off", "auto"] | None = Field(
         None,
@@ -77,10 +77,10 @@ class ContextQuery(BaseModel):
     )
     character: Annotated[Text, Field(min_length=1, max_length=200)] | None = Field(
         None,
-        description="The character that speaks next; by default the chat's only character that is not disabled. If the "
-        "chat lists characters, it must be one of them. Of the diaries and the scope `character`, the context contains "
-        "only what belongs to this character. If none is given and several are not disabled, it contains no diary and "
-        "nothing of this scope.",
+        description="The character that speaks next; if the chat lists characters, one of these. The context contains "
+        "only this character's diary, and its part of the scope `character`. The default is the chat's only character "
+        "that is not disabled. If there are several, a context without `character` has no diary, and nothing of this "
+        "scope.",
     )
     line: UUID | None = Field(None, description="A line other than the current one.")
     draft: Content | None = Field(
@@ -196,8 +196,9 @@ class LastCut(BaseModel):
     at_seq: int = Field(description="The seq at which the history began afterwards.")
     reason: Literal["full", "cold", "forced", "session", "rewind"] = Field(
         description="`full`: there were more than `keep_messages` + `grow_messages` messages. `cold`: the provider's "
-        "cache had expired. `forced`: there were `max_messages` messages before a full cut was possible. `session`: a "
-        "session ended. `rewind`: too few messages were left, so the beginning moved back."
+        "cache had expired. `forced`: there were `max_messages` messages or more, and no cut for the reason `full` was "
+        "possible yet. `session`: a session ended. `rewind`: messages were deleted or hidden, and too few were left, "
+        "so the beginning moved back."
     )
     at: datetime = Field(description="When it was made.")
 
@@ -234,7 +235,7 @@ class BreakpointOut(BaseModel):
 class OmissionOut(BaseModel):
     """Something that was left out."""
 
-    name: str = Field(description="A segment, a part of one such as `memos 1–5`, `history`, or `message:<id>`.")
+    name: str = Field(description="A segment (`history`), a part of one (`memos 1–5`), or a message (`message:<id>`).")
     why: str = Field(
         description="`max_tokens`: the context would be too long with it. `budget`: it exceeds the budget of its "
         "segment. `blank`: it has no text. `no_vectors`: recall compared only words, because the embedding model did "
@@ -262,7 +263,7 @@ class ContextOut(BaseModel):
     line: UUID = Field(description="The line's id.")
     format: Format = Field(description="The format.")
     tokens: int = Field(
-        description="The tokens of all texts, plus 4 for each segment and each message, times `token_factor`, "
+        description="The sum of the tokens of all texts and 4 for each segment and message; times `token_factor`, "
         "rounded up."
     )
     max_tokens: int = Field(description="The limit that applied.")
@@ -306,7 +307,7 @@ class InclusionOut(BaseModel):
         "`excluded`, `hidden`, or `none` (never summarised, or nothing worth remembering)."
     )
     by: str | None = Field(
-        description="What covers the message or will cover it, such as `memo:…`; null if it is `verbatim` or `pinned`. "
-        "If nothing covers the message: a fact or memory that was learnt from it, the memo that found nothing "
-        "memorable in it, or null."
+        description="What covers the message or will cover it, such as `memo:…`; null if the status is `verbatim` or "
+        "`pinned`. If nothing covers the message: a fact or memory that was learnt from it, the memo that found "
+        "nothing memorable in it, or null."
     )

@@ -40,7 +40,7 @@ from app.search.meaning import Recalling
 
 DRAFT_ID = "draft"
 _LEFT_BY_STEPS = 16
-"""Among this many newest messages, `_list_edges` adds no edges to those of the layers."""
+"""`_list_edges` adds no edges of its own among this many newest messages of the history."""
 
 
 class TextsMissing(Exception):
@@ -78,9 +78,9 @@ async def assemble_unless_known(
     known: str | None,
     now: datetime,
 ) -> tuple[str | None, dict[str, Any] | None]:
-    """Return the context's entity tag, if it has one, and the context unless the header `known` matches that tag.
+    """Return the entity tag (None if there is none) and the context (None if the header `known` matches the tag).
 
-    If `known` lists the tag, the context has not changed and is not assembled. Raises like `assemble_context`.
+    If `known` matches the tag, the context has not changed and is not assembled. Raises like `assemble_context`.
     """
     row = await _read_row(database, ref, options)
     tag = find_tag(ref, row, options, own)
@@ -210,7 +210,7 @@ def assemble_source(
 
 
 def _check_character(options: ContextQuery, characters: Characters) -> None:
-    """Raise UnknownCharacter for an unknown name. Otherwise a misspelt name would silently leave out the diary."""
+    """Raise UnknownCharacter for an unknown name. Without this error, a misspelt name would leave out the diary."""
     if options.character is None or accepts(characters, options.character):
         return
     names = list_names(characters)
@@ -296,7 +296,7 @@ def _draft(head_seq: int, text: str, history: Sequence[HistoryMessage], now: dat
 
 
 def _list_edges(source: Source, history: Sequence[HistoryMessage]) -> Sequence[int]:
-    """Return the seqs to which the history is trimmed first; only if that is not enough, it is trimmed by message.
+    """Return the edges at which a trimmed history begins. After the last edge, it can begin at any message.
 
     There can be a hundred messages after a layer's last edge, for example in an open scene. If these were trimmed by
     message, the history would begin at another message in each turn. So every eighth seq after that edge is an edge,

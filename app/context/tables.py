@@ -46,8 +46,8 @@ class SegmentTables:
     Attributes:
         order: The names of all segments except the caller's own, in the order of the prompt.
         trims: The segments that are trimmed, first to last.
-        instructions: The instruction about each segment, by the segment's name, in the order that they have in the
-            segment `instruction`.
+        instructions: For the name of a segment, the instruction about it. The instructions are in the order in which
+            the segment `instruction` contains them.
 
     """
 

@@ -15,9 +15,10 @@ _IN_OTHER_FORM = {"line", "segments"}
 
 
 def find_tag(ref: ChatRef, row: Row, options: ContextQuery, own: Sequence[OwnSegment]) -> str | None:
-    """Return the tag of a context, or None if it depends on more than the chat, its scopes and the request.
+    """Return the tag of a context, or None if the context depends on more than the chat, its scopes and the request.
 
-    There is none if the request has a draft or a time, if recall is on, or if the context contains the segment `time`.
+    The result is None if the request has a draft or a time, if recall is on, or if the context contains the segment
+    `time`.
     """
     settings = effective_json(row["settings"])
     if is_recalling(options, settings) or settings.time or options.draft is not None or options.now is not None:

@@ -58,8 +58,8 @@ def _with_shorter(left: Fitted, name: str, versions: Iterable[Segment]) -> Itera
 def _without_segment(left: Fitted, name: str) -> Iterator[Fitted]:
     """Yield contexts without the segment.
 
-    If no item has a group, and all items or none are pinned, the whole segment is left out at once. Otherwise the items
-    with the same `_Lump` are left out together, one lump after the other.
+    Items with the same `_Lump` are left out together, one lump after the other. If no item has a group, and either all
+    items are pinned or none is, the whole segment is left out at once.
     """
     contribution = next((one for one in left.contributions if one.segment == name), None)
     lumps = sorted({_lump_of(item) for item in contribution.items}) if contribution else []
@@ -96,7 +96,7 @@ def _lump_of(item: Item) -> _Lump:
 def _leave_out(
     left: Fitted, layout: BlockLayout, name: str, contributions: Sequence[Contribution], omission: Omission
 ) -> Fitted:
-    """Return `left` with `layout`, with `contributions` in place of those to segment `name`, and with `omission`."""
+    """Return `left` with another `layout` and one more `omission`; `contributions` replace those of segment `name`."""
     others = [one for one in left.contributions if one.segment != name]
     return Fitted(layout, [*others, *contributions], (*left.omitted, omission))
 
@@ -130,7 +130,7 @@ def _without_history(left: Fitted, edges: Sequence[int], max_tokens: int, *, kee
 
 
 def _list_starts(history: Sequence[HistoryMessage], edges: Sequence[int], *, has_newest: bool) -> list[int]:
-    """Return the indexes at which the history may begin, ascending: those of the edges, then every index after them.
+    """Return the indexes at which the history may begin, ascending: those of edges, then each one after the last edge.
 
     No index separates a tool call from its result. Without a `newest` message, the last message of the history is
     always kept.

@@ -39,7 +39,7 @@ def word_line(entry: HistoryMessage, style: TranscriptStyle) -> str:
 
 
 def word_lines(entries: Iterable[HistoryMessage], style: TranscriptStyle) -> list[str]:
-    """Return `word_line` of each message. The text of a speaker is computed once and used for all its lines."""
+    """Return `word_line` of each message. A speaker's prefix (`Sakura: `) is computed once for all of its lines."""
     speakers: dict[tuple[str, str | None], str] = {}
     lines = []
     for entry in entries:

@@ -40,7 +40,7 @@ _SETTINGS = {"preset": "memo", "summary": {"enabled": True}, "scenes": {"enabled
 _MESSAGES_EACH = 100
 _POLL_S = 0.2
 _ATTEMPTS = 3
-"""The evaluation gives up when this attempt of a work item begins and an earlier attempt failed."""
+"""The evaluation gives up when a work item has begun this many attempts, and an earlier one failed."""
 
 Refusals = list[tuple[str, Refusal]]
 Worker = asyncio.Task[None]

@@ -29,7 +29,7 @@ class ToolCall(NamedTuple):
 
 
 def take_calls(messages: Sequence[Message]) -> list[Message | ToolCall]:
-    """Return the conversation in order, with messages that only call the tool replaced by those calls.
+    """Return the conversation in order; a message that only calls the tool is replaced by its calls.
 
     The results of these calls are left out. A message that has text, or also calls another tool, is left unchanged.
     """

@@ -38,7 +38,7 @@ def parse_diary_entry(answer: str) -> str | None:
 
 
 def _shorten(text: str) -> str:
-    """Return `text` up to the last sentence that ends within the limit, or else up to the last word."""
+    """Return `text` up to the last sentence that ends within the limit; if there is none, up to the last word."""
     if len(text) <= MAX_ENTRY_CHARS:
         return text
     head = text[:MAX_ENTRY_CHARS]

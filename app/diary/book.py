@@ -211,8 +211,8 @@ async def edit_entry(
     No model rewrites a text that a person wrote. An entry with such a text does not depend on a reply, and neither does
     an entry that is kept.
 
-    Raises ChatNotFound, EntryNotFound, and Conflict in two cases: `given` has `kept`, but the service wrote the current
-    text; or the entry is no longer to be kept, but has no reply that it could depend on again.
+    Raises ChatNotFound and EntryNotFound. Raises Conflict if `given` has `kept`, but the service wrote the current
+    text. Also raises Conflict if `kept` is reset, but the entry has no reply on which it could depend again.
     """
     head, entry = await _lock_entry(db_session, ref, entry_id)
     values: dict[str, Any] = {}
@@ -280,8 +280,8 @@ def choose_diary(characters: Characters, named: str | None, *, part: str) -> str
         named: The name in the request, or None.
         part: The part of the request that has the name: `body` or `query`.
 
-    Raises Invalid if the chat has characters, but none of that name. Also raises Invalid if the request names none, and
-    the chat has characters, but not exactly one that is active.
+    Raises Invalid if the chat has characters, but none of that name. Also raises Invalid if the request names no
+    character, and not exactly one of the chat's characters is active.
     """
     if named is not None and not accepts(characters, named):
         raise _unclear(part, word_unknown(characters))

@@ -2,8 +2,8 @@
 
 A call of the tool is *open* until the reply that it belongs to is appended. When the reply arrives, the call's entry
 takes a new number and becomes the last one of its diary, unless a person has edited the entry. So no fold covers an
-entry that was hidden until its reply arrived. A fold can cover an entry that was shown before, because a person keeps
-it; the new number makes that fold stale.
+entry that was hidden until its reply arrived. An entry that a person keeps is shown before its reply arrives, so a fold
+can cover it already; the new number makes this fold stale.
 """
 
 from collections import defaultdict
@@ -48,7 +48,7 @@ async def on_bindings(db_session: DbSession, event: BindingsChanged) -> None:
 
 
 async def describe_writes(db_session: DbSession, line: Line, entry_ids: Sequence[UUID]) -> dict[UUID, str]:
-    """Return what each call of `save_memory` wrote, by its id: a sentence without its full stop."""
+    """Return, for the id of each entry, what its call of `save_memory` did: a sentence without its full stop."""
     found = await queries.list_contents(db_session, line, entry_ids)
     return {
         entry_id: f"Wrote {quote(content)} into the diary (entry {entry_id})" for entry_id, content in found.items()
@@ -58,14 +58,15 @@ async def describe_writes(db_session: DbSession, line: Line, entry_ids: Sequence
 async def take_over(
     db_session: DbSession, head: Head, character: str, at_seq: int, *, turn_seq: int | None = None
 ) -> None:
-    """Let an entry that the character writes itself replace the service's entry about the turns that include `at_seq`.
+    """Cancel the service's entry about the turns that include `at_seq`, because the character writes its own.
 
     The turns that an entry of the service is about are called a period. If a period ended with the reply at `at_seq`,
-    the service's entry may be scheduled already, so it is cancelled. If the call came before the reply, a period may
-    have ended earlier in the same turn, with a message that makes tool calls. So the service's unwritten entries for
-    the character about any message from `turn_seq` (as in `Bound`) to `at_seq` are cancelled. A new period begins after
-    the reply. If the chat has other active characters, the open period goes on instead, because the service's entries
-    for these characters about it are still due.
+    the service's entry may be scheduled already. If the call came before the reply, a period may have ended earlier in
+    the same turn, with a message that makes tool calls. So the service's unwritten entries for the character about any
+    message from `turn_seq` (as in `Bound`) to `at_seq` are cancelled.
+
+    If the chat has no other active character, a new period begins after the reply. If it has others, the open period
+    goes on, because the service writes entries for them when the period ends.
     """
     first_seq = at_seq if turn_seq is None else min(turn_seq, at_seq)
     unwritten = await _list_unwritten(db_session, head, character, first_seq, at_seq)
@@ -78,8 +79,8 @@ async def take_over(
 async def put_off(db_session: DbSession, head: Head, character: str, turn_seq: int, *, now: datetime) -> None:
     """Let the service's entry about the turns that include `turn_seq` wait for the reply of an open call.
 
-    It is not cancelled yet, because the reply may still be discarded. It is cancelled when the reply arrives
-    (`take_over`), and due again when the call is dropped. Further calls do not prolong the wait.
+    The entry is not cancelled yet, because the reply may still be discarded. It is cancelled when the reply arrives
+    (`take_over`), and scheduled without the wait when the call is dropped. Further calls do not prolong the wait.
     """
     unwritten = await _list_unwritten(db_session, head, character, turn_seq, turn_seq)
     unwritten = await leave_out_waiting(db_session, head, unwritten, now=now)
@@ -121,8 +122,7 @@ async def _drop(db_session: DbSession, event: BindingsChanged) -> None:
 async def _bind(db_session: DbSession, head: Head, bound: Sequence[Bound]) -> list[tuple[str, Sequence[int]]]:
     """Place entries at the replies that have arrived; return the character, and the former and the new number.
 
-    An entry that a person edited keeps its place. Like the other entries, it replaces the service's entry about the
-    turns.
+    An entry that a person edited keeps its place. But like the others, it replaces the service's entry (`take_over`).
     """
     rows = [(one.binding_id, one.at_seq, take_number(head), one.sent_at, not one.matches) for one in bound]
     found = await change_queries.bind(db_session, head.line, rows)

@@ -75,8 +75,8 @@ _OLDEST_FAILED = """
     WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND starts_with(key, $4) AND failed_at IS NOT NULL
     ORDER BY at_seq DESC, key OFFSET $5"""
 
-# An item that waits for its retry has an error. An item without an error waits for $6 seconds only if it was scheduled
-# with this wait.
+# An item that waits for its retry has an error. If an item without an error becomes due $6 seconds or more after
+# `first_due_at`, it was scheduled with this wait.
 _WAITING = """
     SELECT key FROM work
     WHERE owner_key = $1 AND line_id = $2 AND layer = $3 AND key = ANY($4) AND error IS NULL
@@ -204,7 +204,7 @@ async def list_writing(
 
 
 async def list_written_periods(db_session: DbSession, line: Line, ends: Sequence[int]) -> set[int]:
-    """Return those of the last seqs `ends` of periods about which the service has an entry."""
+    """Return, out of the last seqs in `ends`, those of periods about which the service has an entry."""
     return {row["last_seq"] for row in await db_session.raw.fetch(_WRITTEN_PERIODS, *line, list(ends))}
 
 

@@ -1,4 +1,4 @@
-"""Updates diaries when messages change: schedules stale entries of the service, and folds that cover them.
+"""Updates diaries when messages change: schedules new texts for stale entries and for the folds that cover them.
 
 Entries that a person wrote are not made from messages, so a change of messages does not affect them. Entries that a
 character wrote with its tool are bound to a reply: `bound.py` hides and shows them when the reply changes. A truncation
@@ -157,8 +157,8 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
     Folds that cover any deleted or moved entry are dropped. The open period then begins at the lowest of these seqs:
     its own first seq, `from_seq`, and the first seqs of the periods whose entries are deleted or cancelled. Every diary
-    is checked, even if none of its entries is deleted: if the line was just copied up to the truncation, it has no
-    later entries, but it may lack the fold that is current on the original line.
+    is checked, even if none of its entries is deleted. For example, a line that was just copied up to the truncation
+    has no later entries, but it may lack the newest fold of the original line.
     """
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:

@@ -26,7 +26,7 @@ def fold_quotes(
 ) -> str:
     """Return the former quotes and the weightiest sentences of `entries` (date, text): at most `most_lines` lines.
 
-    If there are more, the older half is thinned, repeatedly until all lines fit: of every few lines, only the
+    If there are more, the older half is thinned, repeatedly until all lines fit: of every four lines, only the
     weightiest are kept. So the older the lines are, the fewer of them are left, but they stay evenly distributed.
     """
 
@@ -45,7 +45,7 @@ def fold_quotes(
 
 
 def _thinner(lines: Sequence[str], choose: Callable[[Sequence[Utterance]], list[str]]) -> list[str]:
-    """Return `lines` with the older half thinned: of every few lines, only the weightiest are kept.
+    """Return `lines` with the older half thinned: of every four lines, only the weightiest are kept.
 
     At least one line is dropped.
     """

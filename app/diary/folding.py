@@ -47,7 +47,7 @@ def most_folded_lines(limit: int, former_lines: int) -> int:
 
 
 def fit_lines(text: str, most_lines: int) -> str:
-    """Return `text` in at most `most_lines` lines: without blank ones, with the first ones joined if there are more."""
+    """Return `text` without blank lines. If it has more than `most_lines` lines, the first ones are joined into one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     joined = max(0, len(lines) - most_lines) + 1
     return "\n".join([" ".join(lines[:joined]), *lines[joined:]])

@@ -140,8 +140,8 @@ async def _word_texts(
 ) -> tuple[Own, dict[str, Any]]:
     """Return the entries of a diary one by one (for merging with other chats), and its texts as they are cached.
 
-    The cached form says what the segment `diary` holds (`held.py`). `held` is what it has held so far, or None at a
-    cut; see `_choose`.
+    The cached form says what the segment `diary` holds (`held.py`). `held` is what the segment has held so far, or None
+    at a cut; see `_choose`.
     """
     line, settings = head.line, DiarySettings.of(head.settings)
     chain = Chain()

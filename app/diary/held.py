@@ -6,8 +6,8 @@ holds changes or becomes invalid, or if the settings or the time zone change. La
 `diary_recent`, which follows the history unless `diary.recent` places it elsewhere.
 
 If the fold that the segment holds becomes invalid, the content of the segment is chosen again at once. If a new fold is
-due that will replace the invalid one, this choice is provisional. If the invalid fold becomes valid again first, the
-former choice returns. Otherwise the content is chosen once more when the new fold is made.
+due that will replace the invalid one, this choice is provisional. When the new fold is made, the content is chosen once
+more. If the invalid fold becomes valid again before that, the former choice returns.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -62,8 +62,8 @@ def hold(version: int | None, folded: str, covered: int, entries: Sequence[Writt
         version: The latest valid version of the folded part, or None.
         folded: Its text, or "".
         covered: The number of the last entry that it covers, or 0.
-        entries: The newest valid entries before the anchor that it does not cover, in order: at most `limit`. If there
-            are exactly `limit`, older ones may exist.
+        entries: The newest valid entries before the anchor, without those that the version covers, in order: at most
+            `limit`. If there are exactly `limit`, older ones may exist.
         limit: The number of lines of the segment.
 
     """
@@ -97,10 +97,11 @@ def find_held(former: Mapping[str, Any], name: str, names: Collection[str]) -> H
 def find_lost(held: Held | None, chain: Chain, *, is_valid: bool) -> Held | None:
     """Return what the segment held before the fold in it became invalid, or None if no fold became invalid.
 
-    Between cuts, the fold in the segment is the version in `held`. At a cut, it is the newest version of the chain, and
-    the result has no `version`, because the former content cannot return after a cut: the result only shows that the
-    choice is provisional. If the choice is provisional already, the result is `held.lost`. If the version of the result
-    no longer exists, the result has no `version`.
+    Between cuts, the result is `held.lost` if the choice is provisional already, or `held` if the version in it has
+    become invalid. If that version no longer exists, the `version` of the result is None.
+
+    At a cut, there is a result if the newest version of the chain is invalid. Its `version` is None, because the former
+    content cannot return after a cut; only `covered` is set, to the last entry that the invalid version covered.
 
     Args:
         held: What the segment has held so far; None at a cut.

@@ -4,7 +4,7 @@ A chat that names no characters has an *unnamed diary*, stored under the name ""
 character, the unnamed diary becomes that character's.
 
 Entries keep their numbers, and the folded part moves along. If the new name has a diary already, the entries of both
-diaries are merged in the order of their numbers, and folds that lack some of them are made again.
+diaries are merged in the order of their numbers, and folds that lack some of these entries are made again.
 """
 
 from collections.abc import Sequence
@@ -72,8 +72,8 @@ async def _rename_work(db_session: DbSession, event: CharacterRenamed, same: Seq
     """Rename the work items of folds and of unwritten entries.
 
     Running attempts at these items, and at the items with the keys in `same`, lose their lease and begin again. A
-    character that has left the chat may have had the new name. Its unwritten entry about the same messages would have
-    the same key, so it is cancelled.
+    character that has left the chat may have had the new name. If that character has an unwritten entry about the same
+    messages, the entry is cancelled, because two items would have the same key.
     """
     head = event.head
     record(db_session, head.line, WORK)
@@ -88,7 +88,7 @@ async def _rename_work(db_session: DbSession, event: CharacterRenamed, same: Seq
 
 
 async def _move_work(db_session: DbSession, head: Head, character: str, *, now: datetime, settle_s: float) -> None:
-    """Schedule the unwritten entries of the unnamed diary for the character, and cancel the fold of this diary."""
+    """Schedule the unwritten entries of the unnamed diary for the character, and cancel the unnamed diary's fold."""
     line = head.line
     writing = await change_queries.list_writing(db_session, line, NAME, WRITE, 0)
     unnamed = [row for row in writing if row["key"] == f"{WRITE}{row['first_seq']}:"]

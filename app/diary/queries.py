@@ -230,9 +230,9 @@ async def list_step(
 async def count_folded(
     db_session: DbSession, line: Line, character: str, last_number: int, *, at_most: int
 ) -> tuple[int, datetime | None, datetime | None]:
-    """Return the number of valid entries up to a number (inclusive), and when the first and the last were written.
+    """Return how many valid entries there are up to `last_number`, and when the first and the last were written.
 
-    Counts up to `at_most`.
+    At most `at_most` entries are counted.
     """
     row = await db_session.raw.fetchrow(_COUNT_FOLDED, *line, True, character, last_number, at_most)
     return (row["entries"], row["first_at"], row["last_at"]) if row else (0, None, None)

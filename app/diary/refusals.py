@@ -1,8 +1,8 @@
-"""Distinguishes an answer in which the model declines to write a diary from a character's own words. Pure.
+"""Decides whether a model's answer is the text of a diary or a refusal to write one. Pure.
 
-A diary may begin with "I'm sorry" or "I can't", and a character may be an AI. So a text is a refusal only if it
-declines the task and continues at most with the provider's reason or an offer of other help. Models decline in the
-language that they are asked to write in.
+The text of a diary may begin with "I'm sorry" or "I can't", and a character may be an AI. So an answer is a refusal
+only if it begins by declining the task, and nothing follows except the provider's reason or an offer of other help.
+Models decline in the language in which they are asked to write, so there are patterns for several languages.
 """
 
 import re
@@ -27,8 +27,8 @@ _ENGLISH = re.compile(
     re.I,
 )
 
-# Each of these patterns requires that the request, the task or the content is named, at least as "this". "I can't", or
-# even "I'm sorry, I can't", is not enough.
+# Each of these patterns matches only if the text names the request, the task or the content, at least with a word like
+# "this". A text such as "I can't" or "I'm sorry, I can't" does not match.
 _CHINESE = (
     r"(?:(?:很|非常|十分)?抱歉|对不起|對不起|不好意思)?[，,。！ ]*(?:但是?)?我?(?:无法|無法|不能)(?:[为為][您你])?"
     r"(?:协助|協助|帮助|幫助|提供|生成|创作|創作|撰写|撰寫|编写|編寫|完成|满足|滿足|处理|處理|回应|回應|继续|繼續)"
@@ -88,7 +88,7 @@ _OFFER_IN_OTHER_LANGUAGES = re.compile(
 
 
 def declines(text: str) -> bool:
-    """Whether `text` only declines to write a diary, in one of the major languages."""
+    """Return whether `text` is a refusal to write a diary, in one of the major languages."""
     if declined := _ENGLISH.match(text):
         rest = text[declined.end() :].strip()
         return not rest or is_offer(rest)

@@ -47,7 +47,7 @@ async def regenerate_folded(db_session: DbSession, ref: ChatRef, *, character: s
 
 
 async def _choose(db_session: DbSession, head: Head, named: str | None) -> str:
-    """Return the name of a diary that a request names, or of the only one. Raises Invalid."""
+    """Return the name of the diary that a request names, or else the result of `choose_diary`. Raises Invalid."""
     characters = (await queries.read_cast(db_session, head.line)).characters
     name = None if named is None else current_name(characters, named)
     if name is not None and name in await queries.list_names(db_session, head.line):
@@ -57,7 +57,7 @@ async def _choose(db_session: DbSession, head: Head, named: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A fold that is made again, and the version that it was folded into; None for the first fold."""
+    """A version that is made again, and its `base`: the version that it builds on; None for the first fold."""
 
     link: Link
     base: Link | None
@@ -66,10 +66,10 @@ class Replaced:
 async def find_replaced(
     db_session: DbSession, line: queries.Line, character: str, newest: Link | None, payload: Mapping[str, Any]
 ) -> Replaced | None:
-    """Return the fold that a work item replaces, or None if it makes the next one.
+    """Return the version that a work item replaces, or None if the work item makes the next one.
 
-    `newest` is the latest valid version, `payload` that of the work item. If the version that a person wanted to be
-    made again is no longer the latest valid one, the next fold is made in the usual way.
+    `newest` is the latest valid version; `payload` is the payload of the work item. It can contain the version that a
+    person wants to be made again. If that is no longer the latest valid version, the next fold is made as usual.
     """
     if newest is None or newest.version != payload.get("again"):
         return None

@@ -57,7 +57,7 @@ async def list_diary(
 async def get_folded_diary(
     ref: ReadingChat, db_session: Db, character: OfCharacter = None, line: Line = None
 ) -> Response:
-    """Return the text into which the oldest entries of a diary are folded. The list still has these entries.
+    """Return the text into which the oldest entries of a diary are folded. The list of entries still has them.
 
     A new version enters the prompt at the next cut, or at once if the version in the prompt has become invalid.
     """
@@ -85,8 +85,8 @@ async def list_shared_diary(
 ) -> Response:
     """List diary entries from the user's other chats.
 
-    These are the newest entries of the chat's characters, and older ones while contexts contain them. They are sorted
-    by time, on one page. The list is empty unless `diary.scope` is `character`.
+    These are the newest entries of the chat's characters, and older ones that contexts contain. They are sorted by
+    time, on one page. The list is empty unless `diary.scope` is `character`.
     """
     listed = await book.list_shared(db_session, ref, line=line, character=character)
     return OrjsonResponse({"items": [_shared_out(*one) for one in listed], "next_cursor": None})

@@ -25,8 +25,8 @@ class EntryOut(BaseModel):
         "about. For an entry without either, the newest seq when it was written, or 0."
     )
     message_id: str | None = Field(
-        description="The reply of an entry that a tool wrote; null until the reply is appended, unless the call named "
-        "it. Contexts contain the entry only while the reply has the same text, and is neither deleted nor "
+        description="The reply of an entry that a tool wrote; null until the reply is appended, unless the call sent "
+        "its id. Contexts contain the entry only while the reply has the same text, and is neither deleted nor "
         "hidden by a person. An entry that a person keeps or edits does not depend on the reply."
     )
     origin: Origin = Field(description=ORIGIN)
@@ -92,9 +92,9 @@ class EntryPatch(Patch):
     )
     kept: bool | None = Field(
         None,
-        description="Keep an entry that a tool wrote, whatever happens to its reply. `false` or null makes it depend "
-        "on the reply again; the answer is a 409 if the reply never came or is no longer on the line. For an entry "
-        "whose current text is from the service, the answer is a 409 whatever the value.",
+        description="True keeps an entry that a tool wrote, whatever happens to its reply. False or null makes it "
+        "depend on the reply again; if the reply never came or is no longer on the line, the answer is a 409. For an "
+        "entry whose present text the service wrote, any value is a 409.",
     )
 
 

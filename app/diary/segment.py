@@ -23,7 +23,7 @@ RECENT = SegmentSpec("diary_recent", after="history", trimmed_before="diary")
 def contribute(view: View) -> Contributed:
     """Return the diary of the character for whom the prompt is made.
 
-    Without a character, this is the unnamed diary: that of a chat that names no characters.
+    Without a character, this is the unnamed diary. A chat has one while it names no characters.
     """
     cached = view.cached.get("characters", {}).get(view.character or "", {})
     settings = DiarySettings.of(view.settings)

@@ -54,9 +54,9 @@ def count_lines(text: str) -> int:
 
 
 def cut_to_lines(folded: str, entries: Sequence[str], limit: int) -> Excerpt:
-    """Return the last `limit` lines of a diary, without entries that would be cut.
+    """Return the last `limit` lines of a diary. An entry that does not fit whole is left out with all text before it.
 
-    If the newest entry alone is longer than `limit`, its last lines are returned.
+    There is one exception: if the newest entry alone is longer than `limit`, its last lines are returned.
     """
     left, kept = limit, 0
     for entry in reversed(entries):

@@ -88,7 +88,7 @@ async def check_workers(connection: Connection, *, now: datetime, limits: TokenL
 
 
 async def check_model(client: ModelClient) -> Finding:
-    """Ask the model for a word. An answer without a usable text shows as well that the model works."""
+    """Ask the model for a word. A model that answers without a usable text works, too."""
     name = client.settings.model or client.model
     try:
         await client.complete([{"role": "user", "content": "Answer with the word OK."}], max_tokens=_ANSWER_TOKENS)

@@ -65,7 +65,7 @@ def _index_of(found: list[Finding], check: str) -> int:
 
 
 async def _examine_database(settings: Settings, installation: Installation, clock: Clock) -> list[Finding]:
-    """Run the checks that need the database. If it cannot be used, return that as a fault, and the rest as skipped."""
+    """Run the checks that need the database; if it cannot be used, return one fault, and each check as skipped."""
     checks: dict[str, Check] = {
         "locale": lambda connection: check_locale(connection, is_embedded=installation.data is not None),
         "permissions": check_permissions,

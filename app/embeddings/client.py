@@ -69,7 +69,7 @@ class EmbeddingClient:
         )
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of `texts`, which must not be blank, with as few requests as their limits permit.
+        """Return the vectors of `texts`, which must not be blank. Each request has as many texts as its limits permit.
 
         If the server refuses a request as too large, its texts are sent in two halves; a single text is shortened to
         its first half. Raises ModelError, also if the length of the vectors is not `dimension`, or differs from the

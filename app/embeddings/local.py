@@ -80,7 +80,7 @@ class LocalEmbedder:
         return [normalise(numbers) for numbers in sums.tolist()]
 
     def split(self, text: str) -> list[list[int]]:
-        """Return the ids of the tokens of each window of a text; there is at least one window."""
+        """Divide a text into windows, at least one, and return the token ids of each."""
         pieces = self.encode(text)
         size = MAX_TOKENS - 2
         starts = range(0, max(1, min(len(pieces), size * MAX_WINDOWS)), size)

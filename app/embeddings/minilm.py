@@ -17,7 +17,8 @@ Floats = NDArray[np.float32]
 
 DIMENSION = 384
 MAX_TOKENS = 256
-"""The tokens of a window, with the two that mark its beginning and end; the model was published with this limit."""
+"""The maximum length of a window, with the two tokens that mark its beginning and end. The model was published with
+this limit."""
 
 _LAYERS, _HEADS = 6, 12
 _EPSILON = 1e-12
@@ -38,10 +39,10 @@ class MiniLm:
         self._layers = [_Layer(weights, f"encoder.layer.{number}.") for number in range(_LAYERS)]
 
     def embed(self, windows: Sequence[Sequence[int]]) -> Floats:
-        """Return the mean of the tokens' vectors of each window: (windows, 384), not normalised.
+        """Return for each window the mean of its tokens' vectors, not normalised. The shape is (windows, 384).
 
         Args:
-            windows: The ids of the tokens of each window, including its begin and end tokens; at most `MAX_TOKENS`.
+            windows: The token ids of each window, at most `MAX_TOKENS`, including its begin and end tokens.
 
         """
         longest = max(map(len, windows))

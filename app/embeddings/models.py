@@ -10,9 +10,10 @@ from app.kit.db import Table
 
 
 class EmbeddingModel(Table):
-    """A model that has vectors, or had some. At most one is current: a process configured with another does not start.
+    """An embedding model whose vectors are stored, were stored, or are being made.
 
-    The others are former models, and the one for which `memobook reindex` makes vectors. `unrelated_similarity` is the
+    At most one model is current. A process that is configured with another model does not start. The models that are
+    not current are former ones, and the one for which `memobook reindex` makes vectors. `unrelated_similarity` is the
     mean cosine of unrelated sentences (`scale.py`), NULL until it is measured.
     """
 

@@ -1,4 +1,4 @@
-"""The current model: recorded at the first start, and compared with the settings at each later one.
+"""The current model: recorded at the first start, and compared with the settings at each later start.
 
 Vectors of different models, or of different lengths, cannot be compared. `memobook reindex` makes the vectors of a
 *coming* model beside those of the current one, and then makes it the current one.

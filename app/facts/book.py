@@ -45,7 +45,7 @@ async def list_values(db_session: DbSession, view: Viewpoint, key: str) -> list[
 
 
 async def is_deleted(db_session: DbSession, view: Viewpoint, key: str, value: str) -> bool:
-    """Return whether a key had `value`, and no value holds for it any more because it was deleted or forgotten."""
+    """Return whether a key had `value` and now has no value, because the fact was deleted or forgotten."""
     deciding = await reading.find_deciding(db_session, view, KIND, key)
     if deciding is None or deciding.content is not None:
         return False
@@ -67,9 +67,9 @@ async def set_in_chat(db_session: DbSession, ref: ChatRef, key: str, value: str,
 async def set_in_scope(db_session: DbSession, scope: ScopeKey, key: str, value: str, *, now: datetime) -> bool:
     """Set a fact of a scope for a person; return whether no fact of the scope had the key. Raises TooManyKeys.
 
-    If a person has set the same value already and it holds, it is stored again only in one case: the scope has a newer
-    value that does not hold, because the reply or the messages that it is from were taken back. Otherwise the newer
-    value would hold if the reply or the messages returned.
+    If a value that a person has set is set again while it holds, nothing is stored. There is one exception: a tool or
+    the conversation gave the key a newer value, and this value was taken back with its reply or its messages. If the
+    reply or the messages return, the newest value holds, so the person's value is stored again to be the newest.
     """
     await lock_scope(db_session, scope)
     held = await reading.find_held(db_session, Viewpoint.of_scope(scope), KIND, key)

@@ -1,4 +1,4 @@
-"""The HTTP routes of facts: those of a chat, and the same ones of each wider scope."""
+"""The HTTP routes of facts, for a chat and for each wider scope."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ async def list_facts(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List the facts as they hold for a chat, by key.
+    """List the facts as they hold for a chat, sorted by key.
 
     If several scopes have a value for a key, the value of the nearest scope holds.
     """
@@ -102,7 +102,7 @@ def _make_router(of: WideScope) -> APIRouter:
         limit: Limit = DEFAULT_LIMIT,
         cursor: Cursor = None,
     ) -> Response:
-        """List the facts that hold in the scope, by key."""
+        """List the facts that hold in the scope, sorted by key."""
         return await _list(db_session, Viewpoint.of_scope(scope), limit, cursor)
 
     @wide.get("/{key}", response_model=FactOut, name=f"get_{name}_fact", summary=f"Read a fact of {words}")

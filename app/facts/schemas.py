@@ -47,8 +47,8 @@ class FactOut(BaseModel):
         description="The subject, if the fact was learnt and has one: `personal`, `preference`, `goal`, `context`, "
         "`relationship` or `technical`."
     )
-    importance: float | None = Field(description="From 0 to 1; null if the fact was set, or has none.")
-    tags: list[str] = Field(description="Short words; empty if the fact was set, or has none.")
+    importance: float | None = Field(description="From 0 to 1; null if the fact was not learnt, or has none.")
+    tags: list[str] = Field(description="Short words; empty if the fact was not learnt, or has none.")
     sources: list[str] = Field(description=SOURCES)
     created_at: datetime = Field(description="When it was set or learnt.")
 

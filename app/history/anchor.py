@@ -104,7 +104,7 @@ async def cut_at_break(
 
 
 def forget_break(head: Head, from_seq: int) -> None:
-    """Drop a session's waiting cut if the next session began at or after `from_seq`, where the line was cut off."""
+    """Drop a session's waiting cut if the next session began at or after `from_seq`, where the line was truncated."""
     cursor = _cursor_of(head)
     if cursor.session_seq is not None and cursor.session_seq >= from_seq:
         _store_cursor(head, replace(cursor, session_seq=None))

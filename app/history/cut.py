@@ -246,10 +246,10 @@ def decide_rewind(newest: History) -> Cut | None:
 def decide_move(wanted: Cut, anchor_seq: int, last_cut_seq: int | None) -> Cut | Skip | None:
     """Decide how the anchor moves to `wanted`; None if it is already there and no later cut is stored.
 
-    A move back is a cut. If `wanted` is before `last_cut_seq`, the result is a cut, too, even if the anchor is already
-    there: if this line is a copy of the first part of another line, it still stores the other line's last cut, which
-    the new cut replaces. All other moves forward are skips: this function is called after messages were removed, hidden
-    or un-hidden, and then the anchor only moves forward past messages that are not sent.
+    A move back is a cut. The result is also a cut if `wanted` is before `last_cut_seq`, even if the anchor is already
+    at `wanted`. This happens on a copy of the first part of a line: the copy still stores the last cut of that line,
+    and the new cut replaces it. All other moves are skips. They go forward, past messages that are not sent, because
+    this function is called after messages were removed, hidden or un-hidden.
     """
     if wanted.at_seq < anchor_seq or (last_cut_seq is not None and wanted.at_seq < last_cut_seq):
         return wanted

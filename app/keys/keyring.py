@@ -36,7 +36,8 @@ SEEN_TTL_S: Final = 3_600.0
 """For this many seconds after a key was found, further lookups of it do not wait for lookups of unknown keys."""
 
 STRANGERS: Final = "?"
-"""Counts as a tenant in the queue for database connections (`kit/gate`): lookups of unknown keys share its part."""
+"""In the queue for database connections (`kit/gate`), lookups of unknown keys count as requests of one tenant with this
+name."""
 
 _ENVIRONMENT = "environment"
 _ANY = "any"
@@ -170,7 +171,7 @@ class DatabaseKeyring:
         of = name, self._generation  # a lookup that began before this process revoked a key may still find the key
         lookup = self._lookups.get(of)
         if lookup is None:
-            # In an empty context, so that the lookup is not cancelled with this request: others wait for it, too.
+            # In an empty context, so that the lookup goes on if this request's client disconnects: others wait for it.
             lookup = self._lookups[of] = asyncio.create_task(self._look_up(name, now), context=Context())
             lookup.add_done_callback(lambda _: self._lookups.pop(of, None))
         return await asyncio.shield(lookup)

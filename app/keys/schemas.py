@@ -16,7 +16,7 @@ _KEY_ID = "3f9c2a7be014"
 _SCOPES = "`read` and `write` permit access to the tenant's data, `admin` to the keys of all tenants and to `/metrics`."
 
 _USER_SCOPE = (
-    "Whether tokens of this key that are limited to a chat also see and write what is known of its user and of the "
+    "Whether tokens of this key that are limited to a chat also see and write what is known of the chat's user and the "
     "tenant, and see diary entries of the user's other chats. The key and its other tokens always do."
 )
 

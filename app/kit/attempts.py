@@ -40,7 +40,7 @@ async def start_over(db_session: DbSession, claimed: Claimed, *, now: datetime) 
 
 
 async def put_off(db_session: DbSession, claimed: Claimed, *, now: datetime) -> float:
-    """Release an item whose attempt failed for a reason that is not in the item; return the seconds until it is due.
+    """Release an item whose attempt raised Unavailable (`kit/errors.py`); return the seconds until it is due.
 
     The attempt is not counted. The delay is the time for which the item has been due so far, at least 1 and at most 8
     seconds. Returns 0 if the lease is no longer held.

@@ -65,8 +65,7 @@ _ROLLBACK_S = 5.0
 """How long a rollback may take, in seconds: longer than the server needs to end a cancelled statement."""
 
 _MAX_STATEMENT_BYTES = 65_536
-"""Longer statements are prepared and planned each time. asyncpg's default of 15 KiB is too small for the statement that
-reads a context."""
+"""Longer statements are prepared and planned each time. The default, 15 KiB, is too small for reading a context."""
 
 _SESSION_SETTINGS = {
     "application_name": "memobook",
@@ -88,12 +87,14 @@ A request that waits for a locked chat holds a connection; `kit/gate/admission.p
 class Table(DeclarativeBase):
     """The base of all tables. Constraints are named by convention so that migrations can refer to them.
 
-    The rows of a table whose primary key begins with (chat_key, line_id) or (owner_key, line_id) are copied with their
-    line, which is one course of a chat. The table's `info["begins"]` is an SQL expression for the seq at which a row
-    begins. A column's `info["copied_as"]` is an SQL expression for its value in the copy, if that differs. A table
-    whose rows all belong to whole chats, users or tenants sets `info["has_lines"]` to False, or its `begins` to `0`.
-    Such a table can also set `info["kept_if"]`, an SQL condition that is true while a line of the chat needs the row.
-    When a line is deleted, the rows of its chat for which the condition is false are deleted.
+    If a primary key begins with (chat_key, line_id) or (owner_key, line_id), the rows of a line are copied with the
+    line, which is one course of a chat. `info["begins"]` is an SQL expression for the seq at which a row begins. A
+    column's `info["copied_as"]` is an SQL expression for its value in the copy, if that differs.
+
+    Rows of whole chats, users and tenants have no line. If a table with such a primary key has no other rows, it sets
+    `info["has_lines"]` to False; a table of users and tenants can set `info["begins"]` to `0` instead. A table of whole
+    chats can set `info["kept_if"]`, an SQL condition that is true while a line of the chat needs the row. When a line
+    is deleted, the chat's rows for which the condition is false are deleted.
     """
 
     metadata = MetaData(
@@ -356,8 +357,7 @@ def open_connections(url: str, *, pool_size: int = 20, statement_s: float = 30.0
         max_overflow=0,
         pool_timeout=10,
         pool_use_lifo=True,
-        # PostgreSQL writes 1e20 with all its digits. orjson reads that as a float; json reads an integer that
-        # orjson cannot encode in a response.
+        # PostgreSQL writes 1e20 as an integer. orjson reads a float; json reads an int, which orjson cannot encode.
         json_deserializer=orjson.loads,
         connect_args={
             "timeout": CONNECT_S,

@@ -61,8 +61,8 @@ class JobContext:
         layer_models: The models of single layers, by the layer's name; other layers use `model`.
         prompts: Prompts that replace built-in ones, by name.
         embedder: The model that turns texts into vectors; None if none is configured.
-        save_s: For how many seconds a job tries again to save its result if the database is unavailable; then the
-            result is dropped. A try that has begun is not interrupted.
+        save_s: For how many seconds a job tries to save its result while the database is unavailable. After this time,
+            the result is dropped; a try that has begun is not interrupted.
 
     """
 

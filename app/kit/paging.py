@@ -41,7 +41,8 @@ def make_page(items: Sequence[Mapping[str, Any]], keys: Sequence[Sequence[Any]])
     """Return a page of a list: as many of the first items as fit, and the cursor of the next page.
 
     Args:
-        items: The items as JSON values, as many as the caller asked for. Those that exceed MAX_PAGE_BYTES are left out.
+        items: The items as JSON values, at most as many as the caller asked for. If all of them exceed MAX_PAGE_BYTES,
+            the last ones are left out.
         keys: The sort keys of the rows that were found: those of `items`, and of a further row if there is one.
 
     """

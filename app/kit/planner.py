@@ -3,31 +3,31 @@
 PostgreSQL has no statistics of a line that was just created. The planner then assumes a single row: it may read the
 whole line for each key that is looked up, or choose any of the indexes that begin with the same columns.
 
-So an UPDATE of many rows finds each row in a lateral subquery that returns `ctid AS row_ref`, and joins the table that
-it updates by this `row_ref`. The UPDATE names the table twice, because its target cannot itself be in a lateral
-subquery. If the target were joined by its key, the whole line could be read for each row. The line is locked, so the
-`ctid` of a row does not change meanwhile.
+So an UPDATE of many rows finds each row in a lateral subquery that returns `ctid AS row_ref`, and joins its target
+(the table that it changes) on `row_ref`. The UPDATE names the table twice, because its target cannot itself be in a
+lateral subquery. If the target were joined on its key, the whole line could be read for each row. The line is locked,
+so the `ctid` of a row does not change meanwhile.
 """
 
 ONE_LOOKUP_EACH = "OFFSET 0"
 """The end of a lateral subquery: with an OFFSET the planner cannot merge it with the outer query, so it looks up the
 key once for each outer row. A subquery on a range of keys also has an ORDER BY with the key. Of several indexes that
-begin with the same columns, the planner then chooses the one that is sorted by the key, because it saves a sort. But if
-the B-tree of another index has fewer levels, the planner may choose the other index: a level costs more than sorting
-the one row that the planner expects. So `uq_messages_id` is a partial index: the planner cannot use it for a range of
-seq, because such a range does not imply its condition."""
+begin with the same columns, the planner then chooses the one that is sorted by the key, to save a sort. But if the
+B-tree of another index has fewer levels, the planner may choose the other index: a level costs more than sorting the
+one row that the planner expects. So `uq_messages_id` is a partial index: the planner cannot use it for a range of seq,
+because such a range does not imply the condition of the index."""
 
 
 COMPUTED_ONCE = "OFFSET 0"
 """The end of a subquery whose columns are used in several places: with an OFFSET the planner cannot merge it with the
-outer query. Otherwise it puts the expression of a column into each of these places, for example into a condition that
-is checked for each message, and computes it there again."""
+outer query. Without the OFFSET, the expression of a column could be computed again in each of these places: in a
+condition on messages, for example, once for each message."""
 
 
 PROBES_ONLY = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off"
-"""Statements for a transaction that runs only short queries: until it ends, the planner avoids scans and sorts, so it
-runs these queries as index probes in index order. They read a table whose statistics do not fit it: the queue of work
-is empty now and holds 100,000 items a moment later, and a plan made for few rows stays in use."""
+"""Statements for a transaction that runs only short queries. Until the transaction ends, the planner avoids scans and
+sorts, and chooses index probes in index order. The queries read the work queue, whose statistics are often out of date:
+it is empty now and holds 100,000 items a moment later, and a plan made for few rows stays in use."""
 
 
 def is_equal(column: str, value: str) -> str:
@@ -40,9 +40,9 @@ def is_equal(column: str, value: str) -> str:
 
 
 WITH_HASH_TABLE = "IS TRUE"
-"""After `(x IN (SELECT …))`: the results of the SELECT are put into a hash table, and not compared with each row in a
-nested loop."""
+"""Appended to `(x IN (SELECT …))`: the results of the SELECT are then put into a hash table, and not compared with each
+row in a nested loop."""
 
 
 NOT_BY_INDEX = "IS TRUE"
-"""After `(column = value)`: the planner does not look up rows by an index on this column."""
+"""Appended to `(column = value)`: the planner then does not look up rows by an index on this column."""

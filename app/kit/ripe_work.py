@@ -47,7 +47,7 @@ _OLDEST = f"""oldest (owner_key, line_id, tenant, user_id) AS (
     )"""  # noqa: S608 - composed of constants
 
 # Two runs of owners: from $3 to the end of all keys, and from their start to $3. Each step skips to the first item of
-# the next owner, which shows whether the owner's items are parked. $5 are tenants that are left out. Their owners
+# the next owner. If this item is parked, all items of the owner are. $5 are tenants that are left out. Their owners
 # count as steps, too: otherwise a run could become arbitrarily long.
 _RUN = f"""run (owner_key, line_id, tenant, user_id, is_parked, last_key, steps) AS (
         VALUES ($3::uuid, '{_LAST_KEY}'::uuid, NULL::text, NULL::text, true, '{_LAST_KEY}'::uuid, 0),
@@ -96,8 +96,8 @@ async def list_ripe_owners(
     Args:
         db_session: A unit of work that runs only short queries, because of `PROBES_ONLY`.
         now: The service's time.
-        rows: How many of the oldest items of each tenant are read, and how many items of each owner are counted, at
-            most. Only the counted items decide how long an owner has waited.
+        rows: The maximum number of items that are read for each tenant, the oldest first, and that are counted for each
+            owner. Only the counted items decide how long an owner has waited.
         from_key: The key at which the run of owners begins; choose it at random.
         without: Tenants whose owners are left out.
 

@@ -247,7 +247,7 @@ def load_settings(**overrides: object) -> Settings:
 
 
 def _check_embeddings(settings: Settings) -> None:
-    """Raise SettingsError if a server has no model, or if a model or dimensions are set for the local model."""
+    """Raise SettingsError if a server is set without a model, or if a model or dimensions are set for the local one."""
     url = f"{PREFIX}EMBEDDINGS_BASE_URL"
     if settings.embeddings_base_url == LOCAL_EMBEDDINGS:
         for name in ("embeddings_model", "embeddings_dimensions"):

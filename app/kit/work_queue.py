@@ -301,7 +301,7 @@ async def record_failure(
 ) -> bool:
     """Record a failed attempt. The item is retried after a delay; after the last attempt it has failed for good.
 
-    Returns whether the lease was still held; otherwise nothing is recorded.
+    Returns whether the lease was still held. If not, nothing is recorded.
 
     Args:
         db_session: Open unit of work.

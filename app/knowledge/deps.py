@@ -47,8 +47,8 @@ class _OwnerConvertor(PathConvertor):
     """Matches a user's id or a character's name, which may contain slashes, in the paths of scopes.
 
     Each path has one meaning. `/v1/users/mira/facts/facts` is the fact `facts` of `mira`, so it must not mean the facts
-    of a user `mira/facts`. A matched id or name without a slash can be any text. In one with slashes, no part after the
-    first is `characters`, and the last part is not in `_KINDS`.
+    of a user `mira/facts`. A matched id or name without a slash can be any text. If an id or name has slashes, no part
+    after the first is `characters`, and the last part is not in `_KINDS`.
     """
 
     regex = f"[^/]*|[^/]*(?:/(?!characters/)[^/]*)*/(?!(?:characters|{'|'.join(_KINDS)})/)[^/]*"

@@ -2,4 +2,4 @@
 
 SCOPE = "The scope in which it holds."
 CHARACTER = "The character, if the scope is `character`."
-SOURCES = "From which messages of the chat in the path it was learnt: `message:<id>`. Empty if the path has no chat."
+SOURCES = "The messages that it comes from, as `message:<id>`. Only messages of the chat in the path are listed."

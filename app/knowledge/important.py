@@ -34,7 +34,7 @@ class Important(NamedTuple):
 
 
 def choose_important(found: Iterable[Important], character: str | None) -> list[Important]:
-    """Return at most MOST of the memories that count: the most important first, and of equal ones the newest first.
+    """Return the memories that count, up to `MOST`: the most important first, and of equal ones the newest first.
 
     If several scopes have a memory, the text of the nearest scope counts. Memories of the scope `character` count only
     if they are about the given character; if it is None, none of them counts.

@@ -3,8 +3,8 @@
 A statement `s` is live if a person set it, or if one of its teachings is live. A teaching is the row that says which
 message of which line taught the statement. A teaching is live while it is not `hidden`, and while its line counts. It
 is hidden for example while its message has another text, or is deleted or hidden by a person (`models.py`). In the chat
-that is read, only the line that is read counts, and with the parameter `before` only the messages before that seq. In
-every other chat, only the current line counts.
+that is read, only the line that is read counts. If the parameter `before` is a seq, only messages before it count on
+this line. In every other chat, only the current line counts.
 
 Of the live statements of a key in one scope, the newest one holds. A block is an exception: its live operations
 together make its text.
@@ -165,8 +165,9 @@ def write_keys(owners: str, kind: str) -> str:
 def _write_keys(owners: str, kind: str) -> str:
     """Return the recursive CTE `keys`: each key that has a statement of a kind, in each of `owners`.
 
-    The next key is the first one between two rows of values, in an order that only one index has. With `=` for each
-    column, the planner can choose an index without the key, and read all statements of the scope for each key.
+    Each step finds the next key with a comparison of several columns, `(owner_key, …, key) > (…)`, and sorts by these
+    columns. Only the index `ix_statements_key` has this order. If each column were compared with `=` instead, the
+    planner could choose an index without the key, and read all statements of the scope at each step.
     """
     order = "s.owner_key, s.line_id, s.kind, s.character"
     next_key = f"""

@@ -34,10 +34,10 @@ class Statement(Table):
     Memories and learnt facts have a `category`, an `importance` and `tags`; these are null in other statements. The
     other columns are for memories. In a memory's statements, `key` is the id of the memory. `pinned` and `archived`
     (null: the memory's strength decides) belong to the memory: in a scope, they are equal in all of its statements that
-    have a text. `pinned`, `archived`, `category`, `importance` and `tags` can be changed in place; `chosen` names those
-    of the last three that a person set. `forgotten` contains hashes of texts that are not learnt again: for each text,
-    a hash of the folded text (`fold` in `known.py`) and one of the text as it is. `forgotten` is set in a statement
-    that forgets a memory, and in a statement with which a person replaces former texts.
+    have a text. `pinned`, `archived`, `category`, `importance` and `tags` can be changed in place; `chosen` names which
+    of `category`, `importance` and `tags` a person set. `forgotten` contains hashes of texts that are not learnt again:
+    for each text, a hash of the folded text (`fold` in `known.py`) and one of the text as it is. `forgotten` is set in
+    a statement that forgets a memory, and in a statement with which a person replaces former texts.
     """
 
     __tablename__ = "statements"

@@ -1,6 +1,6 @@
-"""Distinguishes what is known in the chat itself and in wider scopes, for callers who see only the chat itself.
+"""Separates what is known in the chat itself from what is known in wider scopes, for callers who see only the chat.
 
-Such a caller must not see what is known of the user or the tenant, even if the chat taught it.
+Such a caller must not see what is known in the scope of the user or the tenant, even if it was learnt from this chat.
 """
 
 from collections.abc import Sequence

@@ -41,7 +41,7 @@ _ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::in
 
 
 def _of_chat(query: str) -> tuple[str, str]:
-    """Return two queries: of all scopes that a line sees, and of the chat itself. `only_chat` is used as the index."""
+    """Return two queries: for all scopes that a line sees, and for the chat alone. `only_chat` is used as the index."""
     found = f"SELECT n.* FROM chats c CROSS JOIN LATERAL ({query}) AS n WHERE c.chat_key = $1 AND c.line_id = $2"  # noqa: S608
     return found, keep_to_chat(found)
 
@@ -156,7 +156,7 @@ class Written(NamedTuple):
 
 
 async def list_newest(db_session: DbSession, scope: ScopeKey, kind: str) -> list[Known]:
-    """Return the newest live statement of each key in one scope; of each chat, only the current line counts."""
+    """Return the newest live statement of each key in one scope, as the current lines of all chats see it."""
     return _known(await db_session.raw.fetch(_NEWEST[kind], *_where(scope)))
 
 
@@ -329,7 +329,7 @@ async def list_positions(
 async def list_learnt(
     db_session: DbSession, line: Line, kind: str, first_seq: int, last_seq: int
 ) -> list[tuple[int, str, UUID]]:
-    """Return (seq, key, statement id) for each message that taught statements of a kind: the most important one.
+    """Return (seq, key, statement id) of the most important statement of a kind that each message taught.
 
     Facts that a newer statement replaced or took away, and memories that were forgotten, are left out.
     """

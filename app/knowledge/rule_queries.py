@@ -11,11 +11,12 @@ from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.kit.planner import ONE_LOOKUP_EACH
 from app.knowledge.queries import Line
 
-# Selects what rules have learnt, but not what a person has set, edited, pinned, archived or rated, nor former values of
-# a key that a person set, replaced or forgot later. Former values are the history of the key, and `remember` compares
-# new sentences with the former texts of memories, so that they are not learnt again. Values that were learnt after the
-# person's statement are selected. But if a person has made a statement in the chat's own scope, which is the nearest,
-# no statement with the same key in a wider scope is selected.
+# Selects what rules have learnt, with three exceptions:
+# - What a person has set, edited, pinned, archived or rated.
+# - What was learnt before a person set, replaced or forgot the key. It is the history of the key, and `remember`
+#   compares new sentences with the former texts of memories, so that they are not learnt again.
+# - What was learnt in a wider scope, at any time, if a person has made a statement with the same key in the chat's own
+#   scope, which is the nearest.
 _LEARNT_BY_RULE = f"""
     t.chat_key = $1 AND t.line_id = $2 AND t.first_seq BETWEEN $3 AND $4 AND t.layer = ANY($5)
         AND t.message_id IS NOT NULL

@@ -2,7 +2,7 @@
 
 A statement is something that is known in a scope. A teaching is the row that says which message taught it
 (`models.py`). `app/pipeline.py` calls the handlers at the end (`on_…`) when something happens to a line. Most of them
-read nothing if the chat has taught nothing. The head of such a chat has no cursor CURSOR.
+read nothing if the chat has taught nothing. The head of its line (`app/chats/head.py`) then has no cursor CURSOR.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -141,13 +141,13 @@ async def teach_by_messages(
     layer: str,
     now: datetime,
 ) -> int | None:
-    """Store that messages taught a statement that exists already, and return how many of them are new for it.
+    """Store that messages taught a statement that exists already, and return how many had not taught it before.
 
     Return None if the statement was deleted meanwhile, because another chat of the scope deleted its last teaching.
 
     A message whose text has changed since it was read teaches nothing until it has that text again. A message that
     `head`'s line lacks is left out. `head` is that of the chat's current line, locked. `now` is the service's time. A
-    message that was sent later, by the caller's clock, counts as sent at `now`.
+    message with a later time counts as sent at `now`.
     """
     if not await message_queries.lock_statement(db_session, scope, statement_id):
         return None
@@ -206,8 +206,8 @@ async def retract_learnt_by_rule(
     """Delete what rules have learnt from a range of messages (both inclusive), unless a person has changed it.
 
     Only what was learnt for `layers` is deleted. `head` is that of the chat's current line, locked, and the caller has
-    locked the users and tenants that `rule_queries.list_wide_keys` returns. If the setting `learn_scope` was changed,
-    the chat may no longer learn in their scopes. Returns the layers in which something was deleted.
+    locked the users and tenants that `rule_queries.list_wide_keys` returns. The setting `learn_scope` does not name
+    all of them if it was changed. Returns the layers in which something was deleted.
     """
     wide, changed = await rule_queries.retract_learnt_by_rule(db_session, head.line, first_seq, last_seq, layers)
     _raise(db_session, head.tenant, wide)
@@ -291,11 +291,11 @@ def _wide(scope: ScopeKey) -> list[UUID]:
 
 
 async def _check_room(db_session: DbSession, scope: ScopeKey, said: Said) -> None:
-    """Raise TooManyKeys if the scope has the maximum number of keys already, and this key is new.
+    """Raise TooManyKeys if the scope has no room for this statement.
 
-    Keys whose value was deleted or taken back do not count, and a deletion is always possible. But if MAX_STORED_KEYS
-    keys have or had a value, no new key is accepted at all. A new value of a key that has one needs no room, so nothing
-    is counted. Otherwise keys are counted only up to these maxima.
+    A new key needs room among the MAX_STORED_KEYS keys that have or had a value, even if the statement is a deletion. A
+    value for a key that has none needs room among the MAX_KEYS keys that have a value. Other statements need no room.
+    Keys are counted only up to these maxima.
     """
     kind, key = said.kind, said.key
     is_new = not await queries.has_key(db_session, scope, kind, key)

@@ -107,7 +107,7 @@ class Inquiry:
         return self._complaint
 
     def count_from(self, number: int) -> None:
-        """Count only the refused answers after the first `number` ones, which belong to parts that are finished."""
+        """Do not count the first `number` refused answers, because they belong to parts that are finished."""
         self._counted_from = number
         if not self._counted:
             self._complaint = None
@@ -126,7 +126,7 @@ class Inquiry:
 
     @property
     def is_last(self) -> bool:
-        """Whether the model is not asked again if its next answer is refused, for whatever fault."""
+        """Whether the next request is the last one, whatever the fault of its answer."""
         return len(self._counted) >= MAX_REFUSED - 1
 
     def temperature(self, usual: float) -> float:

@@ -140,7 +140,7 @@ class Contributed(NamedTuple):
     Attributes:
         segments: Its segments.
         gaps: Ranges before the history (inclusive) that the layer should cover but does not.
-        edges: The seqs at which the history may be trimmed; used only if the chat's `history.edges` are this layer's.
+        edges: The seqs at which the history may be trimmed; used only if the chat uses this layer's edges.
 
     """
 

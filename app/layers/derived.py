@@ -177,8 +177,8 @@ async def reschedule(
 ) -> bool:
     """Schedule stale rows if the layer is enabled, and cancel the work of valid ones; return whether any is scheduled.
 
-    Rows that a person wrote or deleted are not touched. Work that a person requested is never cancelled. If the row is
-    stale, this work is rescheduled. It keeps its payload, unless it had failed for good.
+    Rows that a person wrote or deleted are not touched. Work that a person requested is never cancelled. If its row
+    is stale, it is rescheduled with the same payload, or without one if it had failed for good.
     """
     own = [one for one in rehashed if not one.row.keeps_text]
     valid = [one.row.key for one in own if one.is_valid]

@@ -45,7 +45,7 @@ class ScopeDocument(NamedTuple):
     """A text that is known in a scope above a chat. A layer's query `scope_documents` selects these columns.
 
     The query refers to a row `scope` with the columns `owner_key`, `line_id`, `rank` and `character` of the scope
-    (`app.knowledge.liveness.OWNERS_OF_CHAT`), and `chat_keys`, the keys of the chats that are searched and see it.
+    (`app.knowledge.liveness.OWNERS_OF_CHAT`), and `chat_keys`, the keys of the searched chats that see the scope.
 
     Attributes:
         source: Its source, as that of a `Document`.

@@ -131,9 +131,9 @@ class Layer:
         on_change: Messages changed: mark rows derived from them as stale and schedule them.
         on_truncate: The end of the line was removed: drop rows derived from the removed messages, and reopen a range of
             which only a part was removed.
-        on_bindings: Bindings of what the layer's tools wrote changed: replies arrived, calls were dropped, a reply got
-            another text, was deleted or was hidden by a person, or such a change was undone. Show, hide or delete what
-            was written.
+        on_bindings: Calls of the layer's tools, or the replies that they are bound to, changed: replies arrived, calls
+            were dropped, a reply got another text, was deleted or was hidden by a person, or such a change was undone.
+            Show, hide or delete what the calls wrote.
         on_move: Messages moved to a new line: copy what belongs to them and is not made again, such as people's texts.
         on_rename: A character has a new name: store it wherever the layer stores the name, except in the column
             `filters` of its tables, in which the service itself renames the character.
@@ -158,14 +158,14 @@ class Layer:
             (inclusive), for which a cut waits; return False if it cannot be made.
         list_coverage: (db_session, chat_key, line_id, first_seq, last_seq) → the coverage of messages of the range.
         edges: The name of its edges, one of the choices of the setting `history.edges`; None if it has none.
-        adds_edges_late: Whether edges can appear when one of the layer's jobs ends, not only with new messages. A full
-            cut that finds no edge then waits for one.
+        adds_edges_late: Whether edges can appear when one of the layer's jobs ends, not only with new messages. If so,
+            a full cut that finds no edge waits for one.
         sets_memo_id: Whether the `memo_id` of a message is the id of the layer's row that covers it.
         list_edges: (db_session, head, from_seq) → the seqs at which a cut may begin the history; called only for chats
-            whose `history.edges` are this layer's, while the layer is on.
+            that use this layer's edges, while the layer is on.
         seeks_edges: (db_session, head, until_seq, now=) → whether the layer still searches for edges up to `until_seq`
             (inclusive). A forced cut then waits; the layer schedules the search and limits the wait. Called only for
-            chats whose edges are this layer's.
+            chats that use this layer's edges.
         export_state: (db_session, line, only_chat=) → the layer's state on a line, as JSON. With `only_chat`, it leaves
             out what belongs to scopes wider than the chat. If the attribute is None, the rows of its tables are
             exported.
@@ -175,10 +175,10 @@ class Layer:
         scope_documents: If `documents` also finds what is known in the scopes above the chat (`OWNERS_OF_CHAT`), the
             query of these texts for one such scope (`app/layers/documents.py`). A search over many chats of a user
             reads each scope once with it, and not once for each chat.
-        documents_change_with: Which changes of the line (`app/chats/revision.py`) may change the texts of the current
-            line, by name. Set it only if these texts depend on nothing but the line, the character, what is known of
-            the user and the tenant, and, only slowly, the time. Recall then remembers the texts in the process until
-            the line has such a change or the revision of its user or tenant rises, but for one hour at the most.
+        documents_change_with: The names of the changes of a line (`app/chats/revision.py`) that may change the texts of
+            the current line. Set it only if these texts depend only on the line, the character, what is known of the
+            user and the tenant, and the time. The time may change them only slowly: recall remembers the texts in the
+            process until the line has such a change or the revision of its user or tenant rises, for at most one hour.
         erase_owner: (db_session, event, now=) → a chat or a user was erased: delete or correct data about it that is
             not in rows under its key; the rows under its key are already deleted.
         refresh_cache: (db_session, head) → update the layer's data on the line's row.
@@ -192,10 +192,10 @@ class Layer:
         queried_if: An SQL condition on `c`, cheaper than the query, that is true if the query for contexts of the
             current line (`current_query`, or `context_query` if that is None) may find something. If it is not true,
             these contexts skip the query, and `View.queried` is None.
-        changes_with: Which changes of the line (`app/chats/revision.py`) may change what the query for contexts of the
-            current line finds, by name. Set it only together with `queried_if`, and only if the result depends on
-            nothing but the line, its user and its tenant. The process then remembers the result until the line
-            has such a change or the revision of its user or tenant rises.
+        changes_with: The names of the changes of a line (`app/chats/revision.py`) that may change what the query for
+            contexts of the current line finds. Set it only together with `queried_if`, and only if the result depends
+            only on the line, its user and its tenant. The process then remembers the result until the line has such a
+            change or the revision of its user or tenant rises.
         contribute: (view) → the layer's contribution to a context. Pure.
 
     """

@@ -39,8 +39,7 @@ class RecentChats:
     """The chats that needed queries of layers when this process last read them.
 
     Only queries of layers with the condition `Layer.queried_if` count; a chat needs them if the condition is true.
-    Whether a chat is in this collection may be outdated. It decides only which SQL statement is sent first, not the
-    answer.
+    The collection may be outdated, because it decides only which SQL statement is sent first, not the answer.
 
     Args:
         max_chats: How many keys of chats are kept.

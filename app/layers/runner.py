@@ -114,9 +114,9 @@ async def _is_unchanged(
 ) -> bool | None:
     """Return whether the source is unchanged since it was read, or None if there is nothing to save.
 
-    If there was no source, it is read again under the lock. Meanwhile another transaction may have committed a source,
-    and scheduled nothing because this item was already due. Return False if there is a source now, so that the item is
-    due again; None if there is still no source.
+    If there was no source, `job.read` is called again under the lock: another transaction may have committed a source
+    meanwhile, and have scheduled nothing because this item was already due. Return False if there is a source now, so
+    that the item is due again; None if there is still no source.
     """
     if made.source is None:
         return None if await job.read(ctx, db_session, made.claimed) is None else False

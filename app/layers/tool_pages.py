@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 MAX_PAGE_TOKENS = 4_000
-"""The most tokens of a page. A page of a single longer line has more."""
+"""The maximum number of tokens of a page. A longer line is a page of its own."""
 
 _NOTE_TOKENS = 40
 """Room for the last line, which says how to read on."""

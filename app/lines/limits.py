@@ -15,8 +15,8 @@ class LineLimits:
     Attributes:
         lines: The maximum number of lines that are not checkpoints, the current one included.
         checkpoints: The maximum number of checkpoints.
-        replaced: How many of the replaceable lines (`ChatLine`) that re-imports replaced are kept; if there are more,
-            the oldest ones are deleted.
+        replaced: The maximum number of replaceable lines (`ChatLine`) that are kept after a re-import has replaced
+            them. If there are more, the oldest ones are deleted.
 
     """
 

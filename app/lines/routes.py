@@ -35,7 +35,7 @@ async def make_checkpoint(
 ) -> Response:
     """Create a checkpoint of the current line.
 
-    A chat has at most `MEMOBOOK_MAX_CHECKPOINTS` (200); another one is a 409 `too_many_checkpoints`.
+    A chat has at most `MEMOBOOK_MAX_CHECKPOINTS` (200); beyond that, the answer is a 409 `too_many_checkpoints`.
     """
     checkpoint = await lines.make_checkpoint(db_session, ref, wanted.name, limits=limits, now=clock())
     return OrjsonResponse(_checkpoint_out(checkpoint), status_code=201)
@@ -64,7 +64,7 @@ async def restore_checkpoint(ref: WritingChat, name: NamePath, db_session: Db, c
     Messages, memories and settings are restored; the chat's user and `metadata` do not change. The context is the same
     as at the checkpoint, byte for byte, except for what holds on all lines and has changed since: facts, core blocks
     and memories that a person wrote, and what other chats share with this one. The former line is kept. A chat has at
-    most `MEMOBOOK_MAX_LINES` (200) lines besides its checkpoints; another one is a 409 `too_many_lines`.
+    most `MEMOBOOK_MAX_LINES` (200) lines besides its checkpoints; beyond that, the answer is a 409 `too_many_lines`.
     """
     line = await lines.restore(db_session, ref, name, limits=limits, now=clock())
     return OrjsonResponse({"line": line}, status_code=201)

@@ -126,9 +126,9 @@ async def restore(db_session: DbSession, ref: ChatRef, name: str, *, limits: Lin
 async def replace_line(db_session: DbSession, head: Head, *, until_seq: int, limits: LineLimits, now: datetime) -> UUID:
     """Copy `head`'s line up to `until_seq` (inclusive; 0 copies no message), and make the copy the current line.
 
-    Return the id of the copy; the caller has to call `truncate_copy` next. Of the replaceable lines (`ChatLine`) that
-    re-imports replaced, including `head`'s line if it is replaceable, the newest `limits.replaced` are kept. Older ones
-    are deleted, at most MOST_PRUNED in one call. Raises ChatBusy, TooManyLines.
+    Return the id of the copy; the caller has to call `truncate_copy` next. The newest `limits.replaced` of the replaced
+    lines (`LineLimits`) are kept; `head`'s line counts as one of them if it is replaceable. Older ones are deleted, at
+    most MOST_PRUNED in one call. Raises ChatBusy, TooManyLines.
     """
     replaced = await line_queries.list_replaced(db_session, head.chat_key)
     kept = limits.replaced - int(await line_queries.is_replaceable(db_session, head.line))
@@ -148,8 +148,8 @@ async def _begin_line(
 ) -> UUID:
     """Abandon `head`'s line, which is current and locked, and make a copy of one of the chat's lines current.
 
-    Return the new line's id. `until_seq` is given only if a re-import replaces `head`'s line by a copy of this line.
-    The copy ends at this seq.
+    Return the new line's id. Only a re-import gives `until_seq`: the new line is then a copy of `head`'s line that ends
+    at `until_seq`.
     """
     if await line_queries.count_lines(db_session, head.chat_key, checkpoints=False) >= limits.lines:
         raise TooManyLines(f"The chat already has {limits.lines} lines or more, the maximum. Delete one of them first.")

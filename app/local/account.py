@@ -1,11 +1,11 @@
 """Choice of the user that PostgreSQL runs as, because PostgreSQL refuses to run as root.
 
 A process that is not root starts PostgreSQL as its own user. A process that is root starts it as the owner of the
-existing data files, or, if there are none, as the user `postgres`, or `nobody` if there is no such user. `postgres` or
-`nobody` may be unable to reach DATA (the data directory of the embedded stack) or the programs, for example if they are
+existing data files. If there are none, it uses the user `postgres`, or `nobody` if there is no user `postgres`. This
+user may be unable to reach DATA (the data directory of the embedded stack) or the programs, for example if they are
 below a private home directory. Then PostgreSQL runs in a user namespace: there its user id is the id of that user, but
 the system still treats it as root, so it can access root's files. The data files that it creates there belong to root.
-Whenever existing data files belong to root, PostgreSQL runs in a user namespace.
+If existing data files belong to root, PostgreSQL always runs in a user namespace.
 """
 
 import os

@@ -4,8 +4,8 @@ It runs before the migration and the service start, when no other process uses t
 is created beside it, `pg_dump | pg_restore` fills it, the rows of all tables are compared, and one transaction
 exchanges the names. Then the old one is dropped, so that it keeps no text that is erased later.
 
-A run that is killed leaves an incomplete copy, or an old database that is no longer used. The next run drops either of
-them. If it was an incomplete copy, that run then copies the database again from the beginning.
+A run that is killed leaves an incomplete copy, or an old database that is no longer used. The next run drops this
+leftover. If the leftover is an incomplete copy, the run then copies the database again from the beginning.
 """
 
 import asyncio

@@ -134,7 +134,7 @@ class Stack:
         if self._serve:
             await exits.enter_async_context(self._child("worker", stop_signals=_WORKER_STOPS).running())
             api = self._child("api", "--host", self._host, "--port", str(self._port))
-            # One client for all questions: to make one takes 35 ms of CPU time, which the starting processes need.
+            # One client for all probes: creating a client takes 35 ms of CPU time, which the starting processes need.
             client = await exits.enter_async_context(httpx.AsyncClient(trust_env=False, timeout=10))
             await exits.enter_async_context(api.running(partial(self._answers, client)))
 

@@ -1,8 +1,8 @@
 """Chooses, of the many texts of a scope, those that can matter when new sentences are compared with them. Pure.
 
-`dedupe.compare` computes the groups of letters of each text that it is given. Here, a bound is computed first: a text
-has at most as many groups in common with a sentence as its words have, one by one. The words of a scope are few, and
-what each of them has in common with the sentences is computed once. A text without spaces is one word.
+`dedupe.compare` computes all groups of letters of each text that it is given. Here, an upper bound is computed first:
+for each word of the text, the number of groups that the word and a sentence have in common, added up. The texts of a
+scope have few different words, and the numbers for a word are computed only once. A text without spaces is one word.
 """
 
 import math
@@ -14,7 +14,7 @@ from app.knowledge.known import fold
 from app.memories.dedupe import find_groups, list_groups, share
 
 _BITS: Final = 32
-"""The bits of a count. The counts of all sentences are one number, so that they are added up and compared at once."""
+"""The bits of a count. The counts for all sentences are packed into one integer, and are added and compared at once."""
 
 _TOP: Final = 1 << (_BITS - 1)
 """The highest bit of a count, which no count reaches by itself."""
@@ -27,10 +27,10 @@ _SLACK: Final = 1 - 1e-9
 
 
 class Candidates:
-    """Recognises the texts that are equal or similar to one of some sentences, in the sense of `dedupe.compare`."""
+    """Recognises the texts that are equal or similar to a new sentence, in the sense of `dedupe.compare`."""
 
     def __init__(self, contents: Sequence[str], threshold: float) -> None:
-        """Create the candidates of the sentences `contents`: texts whose similarity is above the threshold."""
+        """Prepare for the new sentences `contents`. A text is similar if its similarity is above `threshold`."""
         self._folded = {fold(content) for content in contents}
         self._groups = [find_groups(content) for content in contents]
         self._threshold = threshold
@@ -55,7 +55,7 @@ class Candidates:
 
 
 class _SharedBy(dict[str, int]):
-    """For each part of a text between white space, how many groups it has in common with each sentence.
+    """Maps a part of a text between white space to how many groups it has in common with each sentence.
 
     The number for the first sentence is in the lowest bits. No word contains white space, so each group of a text is a
     group of one of these parts. Long parts are not kept: in scripts without spaces, a part is a whole text.

@@ -1,10 +1,10 @@
 """SQL that reads what new sentences are compared with before they become memories.
 
-To judge a memory is to look up its teachings, which are the rows that say which messages taught it
-(`app/knowledge/models.py`): they decide which of its texts holds and how old it is, and so whether it is in the
-archive. A scope can have tens of thousands of memories. So the texts are read without their teachings, and only the
-memories whose texts can matter are judged, and those that persons forgot or replaced (`list_forgotten`). Only
-`find_weakest` can judge all memories of a scope, once for all sentences.
+A memory is *judged* by looking up its teachings, the rows that say which messages taught it
+(`app/knowledge/models.py`). They decide which of its texts holds, how old this text is, and so whether the memory is in
+the archive. A scope can have tens of thousands of memories. So the texts are read without teachings, and only two kinds
+of memories are judged: those whose texts can matter, and those that were forgotten or whose text a person replaced
+(`list_forgotten`). Only `find_weakest` can judge all memories of a scope, once for all sentences.
 """
 
 import math
@@ -21,18 +21,18 @@ from app.memories.memory import Memory
 from app.memories.queries import COLUMNS, KIND, Keeping, Line, read_memory, write_order_key
 
 _PREFETCHED_TEXTS: Final = 1_000
-"""The texts in memory at a time while those of a scope are read."""
+"""How many texts are in memory at a time while all texts of a scope are read."""
 
 TEXTS = f"""
     SELECT key, statement_id, content FROM statements
     WHERE owner_key = $1 AND line_id = $2 AND kind = '{KIND}' AND character = $3 AND content IS NOT NULL"""  # noqa: S608
-"""All texts of a scope. It has a name for the tests, because a query whose rows a cursor reads is in no log."""
+"""All texts of a scope. It is public because a test runs EXPLAIN on it: the query of a cursor is in no log."""
 
 _KEYS_GIVEN = f"SELECT o.*, k.key FROM ({OWNER_GIVEN}) AS o CROSS JOIN unnest($7::text[]) AS k (key)"  # noqa: S608
 
 _VERSIONS_OF_KEYS = write_versions(_KEYS_GIVEN, KIND, chat="$5::uuid", line="$6::uuid", by_key=True)
 
-# `is_archived` leaves out whether the memory is one of the strongest: `_FIND_WEAKEST` decides that.
+# `is_archived` does not consider whether the memory is one of the strongest: `_FIND_WEAKEST` decides that.
 _LIST_COMPARED = f"""
     WITH held AS (
         SELECT DISTINCT ON (v.key) v.* FROM ({_VERSIONS_OF_KEYS}) AS v
@@ -54,10 +54,10 @@ _VERSIONS_OF_KEY = write_versions(
     by_key=True,
 )
 
-# PostgreSQL computes the rows of `kept` one by one, in the order of `$7`, and only as many as are asked for. If
-# `before` finds `max_memories` of them, `last` reads none, so that no more are judged. Otherwise `last` reads them all,
-# and finds the memory at the place `max_memories`. `$7` begins with the highest ids: ids grow with time, so that the
-# first memories are often the stronger ones.
+# PostgreSQL computes the rows of `kept` one by one, in the order of `$7`, and only as many as are asked for. `before`
+# counts the memories that come before the given one. As soon as there are `max_memories`, it stops, and `last` reads no
+# row, so that no more memories are judged. Otherwise `last` reads all rows, sorts them, and finds the one at position
+# `max_memories`. `$7` begins with the highest ids: ids grow with time, so the first memories are often stronger.
 _FIND_WEAKEST = f"""
     WITH kept AS MATERIALIZED (
         SELECT h.key, h.pinned OR h.archived IS FALSE AS stays, {write_order_key("$8")} AS order_key
@@ -145,8 +145,8 @@ async def list_compared(
 ) -> list[Memory]:
     """Return the memories with the ids `keys` that hold in one scope, as a line sees it.
 
-    They are in the archive if a person put them there, or if they are too weak. Whether they are among the strongest
-    is not considered; `find_weakest` decides that.
+    `Memory.archived` is true for a memory that a person put into the archive, and for one that is too weak. Whether a
+    memory is among the strongest is not considered; `find_weakest` decides that.
     """
     limits = (keeping.half_life_days, keeping.least_order_key)
     rows = await db_session.raw.fetch(_LIST_COMPARED, *_where(scope), *line, list(keys), *limits)
@@ -158,11 +158,13 @@ async def find_weakest(
 ) -> tuple[float, str]:
     """Return the order key and the id of the weakest of the strongest `max_memories` memories, as a line sees a scope.
 
-    So a memory that no person pinned, archived or brought back from the archive is among the strongest if its own order
-    key and id are not less. `keys` are the ids of all memories of the scope, and `strongest` is the strongest memory
-    about which the caller wants to know. As soon as `max_memories` others are known to come before it, no more memories
-    are judged, and the order key returned is infinite. These others are the stronger ones, and those that a person
-    pinned or brought back. If the scope has fewer than `max_memories` memories, the order key is negative infinity.
+    So a memory that no person pinned, archived or brought back from the archive is among the strongest if its order key
+    and id are not less than these. If the scope has fewer than `max_memories` memories, the order key is negative
+    infinity. It is infinity if none of the memories that the caller wants to check is among the strongest.
+
+    `keys` are the ids of all memories of the scope. `strongest` is the strongest memory that the caller wants to check.
+    Stronger memories, and those that a person pinned or brought back, come before it. As soon as `max_memories` such
+    memories are found, no more are judged.
     """
     last = (strongest.order_key, str(strongest.memory_id))
     limits = (keeping.half_life_days, keeping.max_memories)

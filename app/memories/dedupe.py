@@ -131,11 +131,11 @@ def compare(content: str, known: Sequence[Known[Id]], *, threshold: float = DEDU
     """Return what to do with a new statement; `known` are the statements to compare it with, oldest first.
 
     Statements are duplicates if they have the same characters, except for case, white space and compatibility forms.
-    Otherwise the most similar one is superseded if its similarity is above `threshold`; of equal ones, the newest. A
-    statement that `stays` is never superseded. Nor is a statement if each of the two texts has a name that the other
-    lacks (“Ida”, “Eva”), or if the names that both contain are in different orders (`Words.orders_differently`; for a
-    forgotten text, the order does not matter). Such texts can be about other people, or about the same people in other
-    roles. A text with other numbers counts as a correction.
+    Otherwise the most similar known statement is superseded if its similarity is above `threshold`; if several are
+    equally similar, the newest. A statement that `stays` is never superseded. Nor is a statement if each of the two
+    texts has a name that the other lacks (“Ida”, “Eva”), or if the names that both contain are in different orders
+    (`Words.orders_differently`; for a forgotten text, the order does not matter). Such texts can be about other people,
+    or about the same people in other roles. A text with other numbers counts as a correction.
     """
     written = fold(content)
     for other in reversed(known):
@@ -172,6 +172,6 @@ def list_groups(text: str) -> Iterator[str]:
 
 
 def share(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return the share of two sets of groups that both have, from 0 to 1; 0 if both are empty."""
+    """Return which share of the groups of two sets is in both of them, from 0 to 1; 0 if both are empty."""
     either = len(one | other)
     return len(one & other) / either if either else 0.0

@@ -55,9 +55,10 @@ class KnownMemories:
     Attributes:
         held: The live memories that are not in the archive and that have or had a text that is equal or similar to a
             sentence, oldest first. `remember` adds those that it stores.
-        faded: Those that have faded into the archive and whose text a sentence has, by the case-folded text (`fold`).
-        settled: The statements whose texts persons replaced or put into the archive and a sentence has, by the
-            case-folded text (`fold`).
+        faded: The memories that have faded into the archive and whose text equals a sentence, by the case-folded text
+            (`fold`).
+        settled: The statements whose text equals a sentence and was replaced, forgotten or put into the archive by a
+            person, by the case-folded text (`fold`).
         gone: The forgotten texts that are equal or similar to a sentence.
         hashes: The hashes of all texts that were forgotten or that persons replaced.
 
@@ -86,7 +87,7 @@ class KnownMemories:
         return Forgotten(None) if any(hash_content(text) in self.hashes for text in texts) else former
 
     def bring_back(self, taught: Taught) -> None:
-        """Compare the next sentences with a memory that had faded, because a sentence has just been its text again."""
+        """Compare the next sentences with a faded memory, too, because a sentence with its text has brought it back."""
         for text, one in list(self.faded.items()):
             if one.statement_id == taught.statement_id:
                 self.held[one.memory_id] = self.faded.pop(text)
@@ -111,8 +112,8 @@ async def read_known(
 ) -> KnownMemories:
     """Return what the new sentences `contents` are compared with; the parameters are those of `remember`.
 
-    Of the memories and of the texts about which persons decided, only those are read that are equal or similar to one
-    of the sentences, because `KnownMemories.compare` finds no others.
+    Memories, and texts about which persons decided, are left out if they are not equal or similar to any of the
+    sentences, because `KnownMemories.compare` would not find them.
     """
     hashes, forgotten = await queries.list_forgotten(db_session, scope, head.line, character=character)
     candidates = Candidates(contents, settings.dedupe_threshold)
@@ -180,7 +181,7 @@ def hash_content(content: str) -> bytes:
 def hash_forgotten(contents: Iterable[str]) -> list[bytes]:
     """Return two hashes of each text that must not be learnt again.
 
-    `remember` compares the hash of the case-folded text (`fold`), SQL that of the unchanged text.
+    `remember` compares the hash of the case-folded text (`fold`). SQL compares the hash of the unchanged text.
     """
     return sorted({hashed for text in contents for hashed in (hash_content(text), _hash(text))})
 

@@ -105,7 +105,7 @@ _defaults = MemorySettings()
 
 
 def _write_setting(name: str, type_: str) -> str:
-    """Return SQL for a setting of memories: the value on the chat's row `c`, else its preset's, else the default."""
+    """Return SQL for a setting of memories: from the chat's row `c`, else from its preset, else the default."""
     of_presets = {preset: values.get(MemorySettings.section, {}).get(name) for preset, values in PRESETS.items()}
     whens = "".join(f" WHEN '{preset}' THEN {value}" for preset, value in of_presets.items() if value is not None)
     default = "NULL" if (value := getattr(_defaults, name)) is None else str(value)
@@ -156,9 +156,9 @@ The column `fading` of the row `q` is one of `app.layers.documents.Fading`. With
 are not in the archive. With `ignored`, those below `forget_below` are included, too, but not those that a person put
 into the archive, nor those beyond `max_memories`, because the archive has no limit and a search must not read all of
 it. With `weighs`, the memories in the archive are left out. So are memories that will fall below `forget_below` within
-one half-life (their order key is less than the least one plus 1), unless they are still in their first half-life. With
-`weighs`, the importance of a memory is its present strength. Memories that were pinned or brought back do not fade:
-they have the default importance at least.
+one half-life, unless they are still in their first half-life. (After one half-life, the least order key is greater by
+1.) With `weighs`, the importance of a memory is its present strength. Memories that were pinned or brought back do not
+fade: they have the default importance at least.
 """
 
 _JUDGED_OF_SCOPE = _write_judged(
@@ -216,7 +216,7 @@ class Choice:
         archived: True lists the memories of the archive, False the others, None both.
         first_at: Only memories that were learnt at this time or later.
         until: Only memories that were learnt before this time.
-        after: The order key and the id of the memory that ends the page before.
+        after: The order key and the id of the last memory of the previous page.
         memory_id: Only this one.
         limit: The maximum number to return; None returns all.
 

@@ -54,8 +54,8 @@ class Remembered(NamedTuple):
             sentence, too. `supersedes`: it became the text of a known memory. If the memory's present text has a later
             `learnt_at`, the sentence became a former text of the memory instead. `forgotten`: nothing was stored,
             because the sentence, or the text that it would supersede, was replaced by a person or forgotten. (If the
-            scope still has a statement with a replaced text, the outcome is `duplicate`.) `untaught`: nothing was
-            stored, because the line no longer has any of the sources.
+            scope still has a statement with the text that a person replaced, the outcome is `duplicate`.) `untaught`:
+            nothing was stored, because the line no longer has any of the sources.
         memory_id: The memory; None for `untaught`, and for `forgotten` if only the hash of its text is known.
 
     """
@@ -81,9 +81,9 @@ async def remember(
     Each sentence is compared with the memories of the scope that are live on the line and not in the archive, with the
     sentences before it, with the texts that persons replaced or put into the archive, and with the memories that were
     forgotten in the scope or in a nearer one. A memory that has faded into the archive is dated again, and so brought
-    back, if a sentence has its text. The sentences after that one are compared with this memory, too. Until then, a
-    sentence that is only similar to it becomes a new memory. The caller defers `LayerChanged`, which also writes the
-    head.
+    back, if a sentence has its text. The sentences after that one are compared with this memory, too. A sentence that
+    is only similar to a memory which is still faded becomes a new memory. The caller defers `LayerChanged`, which also
+    writes the head.
 
     Args:
         db_session: Open unit of work.

@@ -130,8 +130,7 @@ def _make_router(of: WideScope) -> APIRouter:
     ) -> Response:
         """List the memories of the scope, the strongest first.
 
-        The default settings decide which ones are in the archive. How far memories have faded is
-        calculated for the present time.
+        The default settings decide which ones are in the archive.
         """
         return await _list(db_session, MemoryView.of_scope(scope), clock(), archived, day, limit, cursor)
 

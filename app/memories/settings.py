@@ -27,13 +27,13 @@ class MemorySettings(LearningSettings):
         None,
         gt=0,
         le=1,
-        description="Memories with a strength below this number are in the archive; null sets no limit. Without a "
-        "`query`, recall also leaves out memories that are older than a half-life and weaker than twice this number.",
+        description="Memories with a strength below this number are in the archive; null sets no limit.",
     )
     dedupe_threshold: float = Field(
         DEDUPE_THRESHOLD,
         ge=0,
         le=1,
-        description="A learnt sentence replaces the text of a memory if their similarity, the share of three-letter "
-        "groups that both have, is above this number. It never replaces a person's text, or one with different names.",
+        description="A learnt sentence replaces the text of a memory if their similarity is above this number. The "
+        "similarity is the share of three-letter groups that both have. A person's text, or a text with other names, "
+        "is never replaced.",
     )

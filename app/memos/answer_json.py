@@ -65,7 +65,7 @@ def close_json(text: str) -> str | None:
 
 
 def _find_sentences(value: object, category: Category | None = None) -> list[str] | None:
-    """Return the sentences in decoded JSON with their tags; [] if it states that there are none; otherwise None."""
+    """Return the sentences in decoded JSON with their tags; [] if it states that there are none; None if neither."""
     if value is None or value == []:
         return []
     if isinstance(value, str):

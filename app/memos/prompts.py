@@ -124,8 +124,8 @@ MEMO = Prompt(
 
 
 MOST_BEFORE_TOKENS = 400
-"""The messages before the batch have at most this many tokens, and at most an eighth of the tokens that the rest of the
-prompt leaves."""
+"""The messages before the batch have at most this many tokens, and at most an eighth of the tokens that are left for
+them and the batch."""
 
 MOST_PERSONA_CHARS = 200
 
@@ -165,10 +165,10 @@ def memo_messages(
     """Return the request for the memo of `batch`.
 
     `language` is a name or a tag; None is the language of the messages. `instruction` is a person's wish for this one
-    request. `budget_tokens` limits the whole request, its system and its user message. Personas get at most an eighth
-    of the tokens that the rest of the prompt leaves; further personas are left out. The messages before the batch are
-    shortened to their share (`MOST_BEFORE_TOKENS`), and the messages of the batch to the rest. Raises DoesNotFit if
-    nothing would be left of a message of the batch.
+    request. `budget_tokens` limits the whole request, its system and its user message. Of the tokens that are left
+    for personas and messages, personas get at most an eighth; further personas are left out. The messages before the
+    batch are shortened to their share (`MOST_BEFORE_TOKENS`). The messages of the batch get the remaining tokens, and
+    are shortened to fit. Raises DoesNotFit if nothing would be left of a message of the batch.
     """
     about = {
         "characters": name_all(characters),

@@ -162,7 +162,7 @@ async def find_last_batch_end(db_session: DbSession, chat_key: UUID, line_id: UU
 
 
 async def list_batch_edges(db_session: DbSession, chat_key: UUID, line_id: UUID, from_seq: int) -> list[int]:
-    """Return the seq after each batch, from the last batch that begins before `from_seq` on."""
+    """Return the seq after each batch, starting with the last batch that begins before `from_seq`."""
     return [row["edge"] for row in await db_session.raw.fetch(_EDGES, chat_key, line_id, from_seq)]
 
 

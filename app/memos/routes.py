@@ -105,7 +105,7 @@ async def edit_memo(ref: WritingChat, memo_id: MemoId, patch: MemoPatch, db_sess
 
 @router.delete("/{memo_id}", status_code=204)
 async def delete_memo(ref: WritingChat, memo_id: MemoId, db_session: Db, clock: Now) -> None:
-    """Delete a memo. If it covers messages, `regenerate` makes its text again."""
+    """Delete a memo."""
     await book.delete_memo(db_session, ref, memo_id, now=clock())
 
 

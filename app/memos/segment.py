@@ -34,7 +34,7 @@ EDGES = """
             SELECT coalesce(max(a.first_seq), 0) FROM memos a
             WHERE a.chat_key = c.chat_key AND a.line_id = c.line_id AND a.first_seq <= c.anchor_seq)
     )"""
-"""A scalar subquery for the seq after each batch, from the last batch that begins at or before the anchor on."""
+"""A scalar subquery for the seq after each batch, starting with the last batch that begins at or before the anchor."""
 
 
 def contribute(view: View) -> Contributed:

@@ -32,5 +32,5 @@ class MemoSettings(EligibilitySettings, PlacementSettings):
 
     @property
     def most_messages_uncovered(self) -> int:
-        """The size of a batch, because no memo covers its messages until it is full."""
+        """The size of a batch: its messages have no memo until the batch is full."""
         return self.every_messages

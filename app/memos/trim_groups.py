@@ -4,9 +4,9 @@ The groups are left out in story order, so that the oldest memos leave the promp
 the window moves, or the prompt would begin differently in every turn. So a group is five memos with consecutive
 numbers. The numbers of batches rise with the story, and a memo keeps its number.
 
-A backfilled memo has a higher number than the memos after it, so backfilled memos form groups of their own. The last
-five backfilled memos before a memo that is not backfilled are one group, the five before them are another, and so on.
-These groups are left out just before the group of the memo that is not backfilled.
+A backfilled memo has a higher number than the memos after it in the story, so backfilled memos form groups of their
+own. The last five backfilled memos before a memo that is not backfilled are one group, the five before them are
+another, and so on. These groups are left out just before the group of the memo that is not backfilled.
 """
 
 from collections import Counter, defaultdict
@@ -19,14 +19,15 @@ from app.layers.contribution import TrimGroup
 MEMOS_IN_GROUP = 5
 
 _MOST_GROUPS = 1_000_000
-"""More than the number of groups of backfilled memos before a memo, so that all groups have different sort keys."""
+"""Multiplies `first` in the sort key of a group. No memo has so many groups of backfilled memos before it, so all
+groups have different sort keys."""
 
 
 class _Key(NamedTuple):
-    """Identifies a group: the memos with the numbers from `first` on, or backfilled memos before these.
+    """Identifies a group: the five memos with the numbers from `first` on, or backfilled memos before these.
 
-    `distance` is 0 for the memos with the numbers from `first` on. It is 1 for the last five backfilled memos before
-    these, 2 for the previous five, and so on.
+    `distance` is 0 for the memos with these numbers. It is 1 for the last five backfilled memos before them, 2 for the
+    previous five, and so on.
     """
 
     first: int
@@ -64,7 +65,7 @@ def _find_keys(memos: Sequence[Mapping[str, Any]]) -> list[_Key]:
 
 
 def _find_first(number: int) -> int:
-    """Return the first number of the group of a number."""
+    """Return the first number of the group that `number` is in."""
     return number - (number - 1) % MEMOS_IN_GROUP
 
 

@@ -8,8 +8,8 @@ from app.chats.head import Sent
 def pair_calls(sent: Iterable[Sent]) -> list[tuple[int, int]]:
     """Return the seqs of each tool call and its result.
 
-    Models reuse the ids of calls. So a result belongs to the latest earlier call with the same id, unless this call
-    already has a result.
+    Models reuse the ids of calls. So a result belongs to the latest earlier call with the same id. If that call already
+    has a result, the later result is in no pair.
     """
     called: dict[str, int] = {}
     pairs = []

@@ -194,9 +194,9 @@ def record_changes(
 ) -> None:
     """Update the counts in the head and defer `MessagesChanged`. A pair is a message before and after its change.
 
-    Pairs of two equal messages are ignored, unless their seq is in `redated`: then the time of the message has changed,
-    and memories and caches contain dates. `unpinned` and `relinked` are as in `MessagesChanged`; if one of them is
-    true, the event is deferred even without pairs.
+    `redated` has the seqs of the messages whose time has changed. Their pairs always count, because memories and caches
+    contain dates. Other pairs of two equal messages are ignored. `unpinned` and `relinked` are as in `MessagesChanged`;
+    if one of them is true, the event is deferred even without pairs.
     """
     changed = [(before, after) for before, after in pairs if before != after or after.seq in redated]
     if changed or unpinned or relinked:

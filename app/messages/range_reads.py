@@ -181,7 +181,7 @@ async def find_sent_at_and_zone(
 
 
 async def list_message_ids(connection: Connection, line: tuple[UUID, UUID], seqs: Sequence[int]) -> dict[int, str]:
-    """Return the ids of messages by their seqs, those of deleted ones too."""
+    """Return the ids of messages by their seqs, even if the messages are deleted."""
     return {row["seq"]: row["message_id"] for row in await connection.fetch(_IDS, *line, seqs)}
 
 

@@ -103,12 +103,12 @@ _USER_NAME = f"""
 
 
 async def list_speakers(db_session: DbSession, chat_key: UUID, line_id: UUID, limit: int) -> list[str]:
-    """Return the names under which characters speak, in the order in which they first do."""
+    """Return the names under which characters speak, in the order of their first messages."""
     return [row["name"] for row in await db_session.raw.fetch(_SPEAKERS, chat_key, line_id, limit)]
 
 
 async def find_user_name(db_session: DbSession, chat_key: UUID, line_id: UUID) -> str | None:
-    """Return the name in the earliest message of the user that has one, or None."""
+    """Return the name in the earliest of the user's messages that have a name, or None."""
     name: str | None = await db_session.raw.fetchval(_USER_NAME, chat_key, line_id)
     return name
 
@@ -138,10 +138,10 @@ async def list_sent_after(
 
 
 async def skip_hidden_by_scenes(db_session: DbSession, head: Head, from_seq: int) -> int | None:
-    """Return the seq of the first message from `from_seq` on that scenes do not hide.
+    """If scenes hide the first message from `from_seq` on, return the seq of the next message that they do not hide.
 
-    Return None if scenes do not hide the first message from `from_seq` on, or if there is no message. Return the seq
-    after the newest message if scenes hide all messages from `from_seq` on. Deleted messages do not count.
+    Return the seq after the newest message if scenes hide all messages from `from_seq` on. Return None if scenes do not
+    hide the first message from `from_seq` on, or if there is no message. Deleted messages do not count.
     """
     found: int | None = await db_session.raw.fetchval(_NOT_HIDDEN_BY_SCENES, *head.line, from_seq, head.head_seq + 1)
     return found
@@ -232,7 +232,7 @@ async def list_not_deleted(
 
 
 async def awaited_reply(db_session: DbSession, chat_key: UUID, line_id: UUID, seq: int) -> bool:
-    """Return whether the user awaited a reply just before `seq`. A deleted reply counts: it has completed its turn."""
+    """Return whether the user awaited a reply just before `seq`. Even a deleted reply ended the wait."""
     return bool(await db_session.raw.fetchval(_AWAITED_REPLY, chat_key, line_id, seq))
 
 

@@ -41,10 +41,10 @@ async def list_messages(
     db_session: Db,
     layers: Layers,
     line: Line = None,
-    after_seq: Annotated[Seq | None, Query(description="Only later messages.")] = None,
+    after_seq: Annotated[Seq | None, Query(description="Only messages after this seq.")] = None,
     before_seq: Annotated[
         Seq | None,
-        Query(description="Only earlier messages. Without `after_seq`, the page has the last of them."),
+        Query(description="Only messages before this seq. Without `after_seq`, the page has the newest of these."),
     ] = None,
     around_seq: Annotated[Seq | None, Query(description="A page with the message at this seq in the middle.")] = None,
     limit: Limit = DEFAULT_LIMIT,

@@ -1,4 +1,4 @@
-"""The rules of the log as SQL conditions on the columns of `messages`, for all queries that read messages. Pure.
+"""SQL conditions on the columns of `messages`, for all queries that read messages. Pure.
 
 A query that joins `messages` with another table puts the alias before the columns with `qualify`.
 """
@@ -21,11 +21,11 @@ IS_OF_STORY = "role IN ('user', 'assistant', 'narrator')"
 
 
 HAS_TURN_ROLE = "(role = 'user' OR (role = 'assistant' AND kind IS NULL))"
-"""Messages of the user, and messages of characters except thoughts. Turns are counted by those in `SPEAKS`."""
+"""Messages of the user, and messages of characters except thoughts, even deleted ones (see `SPEAKS`)."""
 
 
 SPEAKS = f"{IS_NOT_DELETED} AND {HAS_TURN_ROLE}"
-"""Messages by which turns are counted, without deleted ones. `count_appended` has the same rule."""
+"""The messages from which turns are counted. `count_appended` has the same rule."""
 
 
 IS_SENT = f"{IS_NOT_DELETED} AND hidden_by IS NULL AND NOT blank AND kind IS NULL"

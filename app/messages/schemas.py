@@ -51,7 +51,7 @@ class ToolCall(RequestModel):
 
 Swipes = Annotated[
     list[Annotated[Text, Field(min_length=1, max_length=MAX_CONTENT_CHARS)]],
-    Field(min_length=1, max_length=MAX_SWIPES, fail_fast=True),  # otherwise one request can have a million errors
+    Field(min_length=1, max_length=MAX_SWIPES, fail_fast=True),  # fail_fast: a request can contain a million errors
 ]
 SwipeIndex = Annotated[int, Field(ge=0, lt=MAX_SWIPES)]
 
@@ -73,13 +73,13 @@ class MessageIn(RequestModel):
     )
     selected_swipe: SwipeIndex | None = Field(
         None,
-        description="With `swipes`: the index of the selected text; by default that of `content`, or 0 without it.",
+        description="With `swipes`: the index of the selected text; by default that of `content`, or else 0.",
     )
     kind: Literal["thought"] | None = Field(None, description="`thought` marks a thought of the model.")
     sent_at: UtcDatetime | None = Field(None, description="When it was sent; now by default.")
     importance: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
         None,
-        description="If it is above 0.6 and nothing else is learnt from the message, a memory that quotes it is made.",
+        description="Above 0.6, a memory is made that quotes the message, if nothing else is learnt from it.",
     )
     tool_calls: Annotated[list[ToolCall], Field(min_length=1, max_length=64, fail_fast=True)] | None = Field(
         None, description="The tool calls of the model."
@@ -100,7 +100,7 @@ class MessageIn(RequestModel):
         return self
 
     def _select(self, swipes: Sequence[str]) -> None:
-        """Complete `content` and `selected_swipe` from each other. Raises FieldError if they contradict each other."""
+        """Set `content` or `selected_swipe` from the other one. Raises FieldError if they do not match."""
         if self.selected_swipe is None:
             if self.content and self.content not in swipes:
                 raise FieldError(("content",), "must be one of swipes; or leave it out to select the first")
@@ -263,10 +263,12 @@ class MessagePut(MessageIn):
     """A message of the complete list. It is added if the chat does not have it.
 
     If the chat has it, an optional field that is left out keeps its value, and null clears it. The text is always
-    required, as `content` or in `swipes`. If it is one of the message's texts, that swipe is selected. Without
-    `swipes`, a new text is an edit of the selected swipe. With `swipes`, stored texts are kept, and new ones are added.
-    But if the selected text is new, and the stored text at the same index is missing from the `swipes` that are sent,
-    the selected text is an edit of that stored text.
+    required, as `content` or in `swipes`. If the message already has this text, that swipe is selected. Without
+    `swipes`, a new text is an edit of the selected swipe.
+
+    With `swipes`, new texts are added, and stored texts are kept. The only exception is an edit. For example, A and B
+    are stored. If you send A and C, with C selected, C replaces B: both have the index 1, and you did not send B. If
+    you send A, B and C, C is added.
     """
 
     swipes: Swipes = Field(
@@ -275,7 +277,7 @@ class MessagePut(MessageIn):
     )
     selected_swipe: SwipeIndex = Field(
         default_factory=absent,
-        description="With `swipes`: the index of the selected text; by default that of `content`, or 0 without it.",
+        description="With `swipes`: the index of the selected text; by default that of `content`, or else 0.",
     )
 
     sent_at: UtcDatetime = Field(

@@ -58,7 +58,8 @@ async def list_story_before(
 ) -> list[asyncpg.Record]:
     """Return (seq, role, name, content) of the last `limit` messages of the story before a seq, in order.
 
-    Deleted and blank messages, thoughts, and messages of the system and of tools are left out. Hidden messages are not.
+    Deleted and blank messages, thoughts, and messages of the system and of tools are left out, but not hidden
+    messages.
     """
     rows = await connection.fetch(_STORY_BEFORE, chat_key, line_id, before_seq, limit)
     return rows[::-1]

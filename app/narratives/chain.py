@@ -3,11 +3,11 @@
 A narrative is a text that grows: the summary, the running recap, or the folded part of a diary. Each version folds one
 *step*, a range of new material, into the text of its *base* version. Material is counted in *units*: seqs of messages,
 or numbers of diary entries. A step is stale if its material has changed since it was folded. A stale step invalidates
-its version and those built on it, up to the next version that a person wrote. A person's version is always valid, and
-so are the versions folded onto it while their own steps are not stale. A narrative is rebuilt from its latest valid
-version; earlier versions are not made again.
+its version and the versions built on it, up to the next version that a person wrote. A person's version is always
+valid, and so are the versions folded onto it while their own steps are not stale. A narrative is rebuilt from its
+latest valid version; earlier versions are not made again.
 
-A *kept text* is a part of a version that a person wrote and that folds do not change. Later versions contain it.
+A *kept text* is a text that a person wrote as a part of a version. Folds do not change it. Later versions contain it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -87,8 +87,8 @@ class Chain:
     def latest_usable(self, before: int, *, by_person: bool = False) -> Link | None:
         """Return the latest valid version that a context may contain if the history begins at `before`, or None.
 
-        This version ends before the history, or is the one in which a person wrote a kept text, because contexts
-        contain a kept text at once.
+        Contexts may contain a version that ends before the history. If a person wrote a kept text in a version,
+        contexts may contain this version at once.
         """
         links = self._newest_valid(by_person)
         return next((link for link in links if link.last_unit < before or link.is_kept), None)
@@ -113,12 +113,12 @@ class Chain:
     def is_stale(self, version: int) -> bool:
         """Return whether a version covers material that has changed. A person's version can be stale, but stays valid.
 
-        Changed material that a person's text covers does not make versions folded onto it stale. Raises KeyError for a
-        version that is not in the chain.
+        If a version was folded onto a person's version, directly or indirectly, only the steps after the person's
+        version count. Raises KeyError for a version that is not in the chain.
         """
         stale = False
         for link in self.links:
-            # A version folded into a person's text does not depend on earlier steps.
+            # A version folded onto a person's version does not depend on earlier steps.
             stale = not link.is_fresh or (stale and not self._follows_person(link))
             if link.version == version:
                 return stale

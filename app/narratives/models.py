@@ -22,13 +22,13 @@ class NarrativeVersion(DerivedColumns, RefusalsColumn, Table):
 
     `layer` and `subject` identify the narrative: `summary`, `recap`, or `diary` with the character's name.
     `first_unit…last_unit` is the range of its own step, both inclusive, in the layer's units: message seqs or numbers
-    of diary entries. An empty step has `last_unit = first_unit - 1`. The version covers everything up to `last_unit`;
-    the chain of `base_version` determines where its coverage begins. A copy of the line that ends before the message
-    `begins_seq` omits the version. `kept_text` is a text of a person that later versions contain unchanged, before
-    `text`; only `text` is folded. `kept_text` is "" in narratives other than the summary.
+    of diary entries. An empty step has `last_unit = first_unit - 1`. The version covers its own step and everything
+    that its base covers. If a copy of the line ends before `begins_seq`, the copy does not contain the version.
+    `kept_text` is a text of a person that later versions contain unchanged, before `text`; only `text` is folded.
+    `kept_text` is "" in narratives other than the summary.
     `source_hash` is the hash of the material that the step was made from. `current_hash` is the hash of this material
-    as it is now. If the two differ, the version is stale, and so is every version folded onto it, up to one that a
-    person wrote.
+    as it is now. If the two differ, the version is stale, and so is every version folded onto it, up to the next
+    version that a person wrote.
     `edited` is set if a person replaced a text of the service with this version. If a person deletes a version, its two
     texts are cleared; its row remains for the versions that were folded onto it.
     """

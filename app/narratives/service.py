@@ -84,7 +84,7 @@ async def read_chain(db_session: DbSession, line: Line, narrative: Narrative, *,
     """Return the current version and the versions it was built on, back to a valid one that ends before `from_unit`.
 
     The oldest version of the chain also ends before every stale step; if there is no such version, the chain goes back
-    to the first one. With the default `from_unit`, the chain is only the current version if no step is stale.
+    to the first one. If no step is stale, and with the default `from_unit`, the chain is the current version alone.
     """
     return Chain(await queries.list_chain(db_session, _key(line, narrative), from_unit))
 
@@ -192,9 +192,9 @@ async def write_version(
 ) -> int:
     """Store a person's text as a new version in place of the latest valid one, make it current and return its number.
 
-    The new version covers the same material as the one that it replaces. If no valid version exists, it covers nothing,
-    and later folds add everything to it. With `keep`, the text becomes the `kept_text` of it and of versions folded
-    onto it, and every copy of the line has it. `edited` is whether the text once replaced a text of the service.
+    The new version covers the same material as the replaced one, or nothing if no version was valid. With `keep`, the
+    text becomes the `kept_text` of the new version and of versions folded onto it, and every copy of the line contains
+    the text. `edited` is whether the text once replaced a text of the service.
     """
     key = _key(line, narrative)
     chain = await read_chain(db_session, line, narrative)
@@ -243,9 +243,8 @@ async def discard_replaced(
 ) -> None:
     """Remove a replaced version, earlier versions of the same step, and the service's versions folded onto these.
 
-    A truncation of the line could otherwise make one of them current again. The caller makes sure that none of them is
-    current. Of the versions of the step, those that a person wrote are soft-deleted. All other removed versions are
-    deleted.
+    If these versions were kept, a truncation of the line could make one of them current again. The caller makes sure
+    that none of them is current. The versions of the step that a person wrote are soft-deleted; all others are deleted.
     """
     key = _key(line, narrative)
     found = await queries.list_in_place_of(db_session, key, link)
@@ -270,9 +269,9 @@ async def truncate(
     """Remove coverage of `from_unit` and everything after it.
 
     Versions that end at `from_unit` or later are deleted if the service wrote them, or if they are soft-deleted. The
-    other versions of people are shortened to end before `from_unit`, and a `begins_seq` above the given one is lowered
-    to it. Then the last remaining version of the chain becomes current. If none of the chain remains, the remaining
-    version with the highest number becomes current. If no version was current before, none is afterwards.
+    other versions of people are shortened to end before `from_unit`; if their `begins_seq` is above the given one, they
+    get the given one. Then the last remaining version of the chain becomes current. If none of the chain remains, the
+    remaining version with the highest number becomes current. If no version was current before, none is afterwards.
 
     If `line` is a new copy, `former_line` is its original; the chain is read there, because the copy can lack the
     current version.

@@ -55,8 +55,8 @@ def write_metrics(
             fault.
         limits: The token limits; due work of a tenant that has reached its limit is reported as held.
         workers: The number of running workers.
-        lateness_s: For how many seconds the oldest ripe work (`kit/work_queue.py`) has waited for a worker, without the
-            work of tenants that have reached their token limits.
+        lateness_s: For how many seconds the oldest ripe work (`kit/work_queue.py`) has waited for a worker. The work
+            of tenants that have reached their token limits does not count.
         version: The version of the service.
         gate: This process's counts of requests that waited for a chat or a connection, and of refused requests.
         waiting: How many requests of this process wait for a chat or a connection now.

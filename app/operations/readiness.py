@@ -41,8 +41,8 @@ class DatabaseReport:
     Attributes:
         state: Whether the database can be used, and if not, why.
         workers: The number of running workers.
-        lateness_s: For how many seconds the oldest ripe work (`kit/work_queue.py`) has waited for a worker, without the
-            work of tenants that have reached their token limits.
+        lateness_s: For how many seconds the oldest ripe work (`kit/work_queue.py`) has waited for a worker. The work
+            of tenants that have reached their token limits does not count.
 
     """
 

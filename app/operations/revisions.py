@@ -1,9 +1,9 @@
 """Checks whether a database is migrated, by reading the migration files.
 
-Alembic takes too much memory for an API that never migrates, so it is not used. A database is outdated if a migration
-of this version follows its revision. Otherwise it is at the newest revision, or at the revision of a later version, and
-is accepted. So an older version does not report a newer schema as not migrated. Whether the older version can use the
-newer schema is not checked.
+Alembic takes too much memory for an API that never migrates, so it is not used. A database is outdated if one of the
+migration files follows its revision. A database at any other revision is accepted: it is at the newest revision of this
+version of the service, or was migrated by a later version. Whether this version can use the schema of a later one is
+not checked.
 """
 
 import ast

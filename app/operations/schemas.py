@@ -75,14 +75,11 @@ class WorkOut(BaseModel):
         "limit is raised."
     )
     attempts: int = Field(
-        description="The number of attempts, including the running one. It begins again when the item becomes due for "
-        "a new reason, such as an edit."
+        description="The number of attempts, including the running one. The count begins again when the item becomes "
+        "due for a new reason, such as an edit."
     )
     error: str | None = Field(description="Why the last attempt failed.")
-    refusals: list[RefusalOut] = Field(
-        description="The model's refused answers in these attempts. After two that decline, or three of any "
-        "kind, the memory is made without the model; a diary entry is `failed` instead."
-    )
+    refusals: list[RefusalOut] = Field(description="The model's refused answers in these attempts.")
     run_after: datetime = Field(description="The earliest time of the next attempt.")
     failed_at: datetime | None = Field(description="When the last attempt failed; null unless `status` is `failed`.")
 
@@ -122,8 +119,8 @@ class LayerUsage(BaseModel):
         "refused are not counted."
     )
     prompt_tokens: int = Field(
-        description="Tokens of prompts, and of texts that became vectors, as the model's server counts them, or else "
-        "in o200k. Failed calls add only what the server reports."
+        description="Tokens of prompts, and of texts that became vectors. The model's server counts them; if it does "
+        "not, they are counted in o200k. Failed calls add only what the server reports."
     )
     completion_tokens: int = Field(description="Tokens of answers, counted likewise.")
     wait_s: float = Field(description="The duration of all calls in seconds, including waits for a free slot.")

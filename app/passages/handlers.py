@@ -28,7 +28,7 @@ _CHANGED = 16
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
-    """Schedule the vectors, and also the index each time that it lacks EVERY_MESSAGES more messages.
+    """Schedule the vectors, and the index each time that another EVERY_MESSAGES messages are not in it.
 
     The vectors of the layers' texts are scheduled, too, because another chat may have added a text to the memory of the
     user. Such a text has no vector in this chat yet.
@@ -40,7 +40,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
 
 
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
-    """Record which messages have another text, and schedule the index and the vectors that this makes due."""
+    """Record which messages have another text now, and schedule the index and the vectors if they are due."""
     head, due = event.head, []
     seqs = [after.seq for before, after in event.pairs if before.digest != after.digest]
     for name, key, least in ((NAME, INDEX, _CHANGED), (VECTORS, VECTORS, 1)):

@@ -1,11 +1,10 @@
 """The keys by which a text is found: its words, and their beginnings and edges. Pure.
 
 A key is a word, its beginning (`^lant`), or its edges: the first letter with the last three letters (`l~ern`), or with
-the last four in words of more than seven letters. Other forms of a word have the same beginning. If one letter of a
-word of seven or more letters is wrong, but not the first one, the word still has the beginning or the edges of the
-right word. In the index, a key is a number: a hash of `chat_key` and the key, so that one index serves all chats and a
-search reads only the chat's own rows. Two keys with the same hash do no harm: a search compares the texts that it has
-found.
+the last four in words of more than seven letters. Other forms of a word have the same beginning. If one letter after
+the first is wrong in a word of seven or more letters, the word still has the beginning or the edges of the right word.
+In the index, a key is a number: a hash of `chat_key` and the key, so that one index serves all chats and a search reads
+only the chat's own rows. Two keys with the same hash do no harm: a search compares the texts that it has found.
 
 A frequent word is a key only where it is written as a name (`names.py`).
 
@@ -95,7 +94,7 @@ def _wanted_of(term: str) -> Iterator[str]:
     if is_name(term) or is_spaceless(term) or len(term) < _SHORT_BEGINNING:
         return
     yield f"^{term[:_BEGINNING]}"
-    if len(term) >= _LEAST_WITH_EDGES:  # the text can have one letter more or less
+    if len(term) >= _LEAST_WITH_EDGES:  # a similar word can have one letter more or less
         yield from {_edges(term, letters): None for letters in range(len(term) - 1, len(term) + 2)}
 
 

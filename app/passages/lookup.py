@@ -20,7 +20,7 @@ MOST_NEAREST = 300
 """How many vectors are considered, the nearest ones."""
 
 MOST_DEEP = 20_000
-"""What replaces each of the three limits above in a deep search.
+"""In a deep search, this replaces each of the three limits above.
 
 The index and the vectors belong to the texts of a chat, and not to a line. So most of the messages that they find can
 be deleted, on another line, or outside what a search is limited to. If a limit made a search leave out messages, and
@@ -30,10 +30,10 @@ the search found fewer than ENOUGH, it is repeated as a deep one.
 ENOUGH = 100
 
 COMPARED = "0::float8"
-"""A placeholder for the likelihood of an indexed message that has a name of the query (`_NAMED`).
+"""The `likelihood` of the messages of `_NAMED`: indexed messages that contain a name from the query (`names.py`).
 
-A search computes the likelihood of such a message, and of a text outside the index, from the patterns that it contains.
-Patterns are substrings of the words of a query (`words.list_patterns`).
+It is a placeholder. A search computes the likelihood of these messages, and of texts outside the index, from the
+patterns that they contain. Patterns are substrings of the words of a query (`words.list_patterns`).
 """
 
 # The cursor of `progress.py`. The cursor of a fork is ignored while it contains the key of the original chat.
@@ -58,9 +58,9 @@ _CHANGED = f"""
             WHERE chat_key = c.chat_key AND line_id = c.line_id AND seq = changed.seq AND {{where}}
             ORDER BY seq {ONE_LOOKUP_EACH}) AS m"""  # noqa: S608
 
-# Each key is looked up for itself, so its rarity in the chat is known before any message is read. Its rows come in the
-# order in which they are stored, so the last ones are the newest, unless the index was made again: PostgreSQL stores
-# a changed row where it has room. The rarities of a message's keys are added up.
+# Each key is looked up for itself, so its rarity in the chat is known before any message is read. The rows of a key
+# come in the order of storage, so the last ones are the newest, unless the index was made again: PostgreSQL stores a
+# changed row where there is room. The rarities of a message's keys are added up.
 _IN_INDEX = f"""
     SELECT c.chat_key, p.* FROM chats c CROSS JOIN LATERAL (
         SELECT array_agg(p.message_id) AS message_ids, array_agg(p.digest) AS digests,
@@ -82,11 +82,11 @@ _IN_INDEX = f"""
             ORDER BY likelihood DESC, max(found.number) DESC LIMIT {{most}}) AS p) AS p
     WHERE p.is_cut IS NOT NULL AND {{which}}"""  # noqa: S608
 
-# Frequent words that are written as names were no keys in former releases, and are no keys in the index of a chat in
-# another language than English. So if the query has such names and the index may lack them, the newest indexed messages
-# are compared with these names. Otherwise, _MAY_LACK_NAMES is false, and PostgreSQL skips this part. For a message with
-# such a name, `in_index` may only know the rarity of its other words. So `_FOUND_BY_INDEX` leaves the message out, and
-# the search computes its likelihood from the patterns (`COMPARED`).
+# A frequent word that is written as a name, such as `Will`, is a key of its own (`names.py`). An index of a former
+# release, or of a chat in a language other than English, lacks these keys. _MAY_LACK_NAMES is true if the query has
+# such names and the index may lack them. Only then, `_NAMED` searches the newest indexed messages for the names.
+# `in_index` can have found one of these messages by its other words, with a likelihood that lacks the name. So
+# `_FOUND_BY_INDEX` leaves the message out, and the search computes its likelihood from the patterns (`COMPARED`).
 _MAY_LACK_NAMES = "(SELECT {names}) IS NOT NULL AND NOT i.has_names"
 
 _HAS_NAME = f"{_MAY_LACK_NAMES} AND seq > c.head_seq - {{most_named}} AND content ~ (SELECT {{names}})"
@@ -116,12 +116,12 @@ _FOUND_BY_INDEX = f"""
 def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_IN_INDEX) -> str:
     """Return the query `in_index`, which finds the texts with at least one of the `keys`, for `write_messages`.
 
-    It has one row for each chat with such texts. Otherwise, a search in many chats would look through the texts of all
-    chats once for each chat. Its columns are `chat_key`, the arrays `message_ids`, `digests` and `likelihoods` of the
-    texts, and `is_cut`. The likelihood is the sum of the rarities of the keys that a text has. The rarity of a key is
-    ln(1 + messages of the line / texts with the key), times `keys.SHARE`. `is_cut` is true if `most_in_index`
-    or more texts of the chat are considered, or if one of their keys has more texts than are considered. A deep
-    search does not use `is_cut`.
+    It has one row for each chat with such texts. If each text had a row, a search in many chats would look through the
+    texts of all chats once for each chat. The columns are `chat_key`, the arrays `message_ids`, `digests` and
+    `likelihoods` of the texts, and `is_cut`. The likelihood is the sum of the rarities of the keys that a text has. The
+    rarity of a key is ln(1 + messages of the line / texts with the key), times `keys.SHARE`. `is_cut` is true if
+    `most_in_index` or more texts of the chat are considered, or if more than MOST_WITH_KEY texts have one of their
+    keys. A deep search does not use `is_cut`.
 
     Args:
         which: A condition on rows `c` of `chats`: the lines that are searched, at most one of each chat.
@@ -138,9 +138,9 @@ def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_I
 def write_messages(where: str, most: int, keys: str, most_named: int) -> str:
     """Return a query on the line's row `c` for the messages that `in_index` has found, and those it may have missed.
 
-    Its columns are those of `messages`, and `likelihood`: NULL for a message that is not in the index, or has changed
-    since it was put there, and COMPARED for an indexed message with a frequent word as a name (`_NAMED`). Each message
-    is in one row.
+    Its columns are those of `messages`, and `likelihood`. The likelihood is that of `in_index`, COMPARED for the
+    messages of `_NAMED`, and NULL for messages that are not in the index or have changed since they were put there.
+    Each message is in one row.
 
     Args:
         where: A condition on the columns of `messages`.
@@ -285,9 +285,9 @@ def write_unrelated(vector: str, model: str) -> str:
 
 
 def write_similarity(text: str, vector: str, model: str) -> str:
-    """Return the query of the similarity of a found text, if it is a message whose similarity is not known yet.
+    """Return the query for the similarity of a found message whose similarity is not known yet.
 
-    `text` is the alias of the row, with the columns `source`, `chat_key`, `digest` and `similarity`; the parameters are
-    those of `write_nearest`.
+    The result is NULL for other texts, and for messages without a vector. `text` is the alias of the row, with the
+    columns `source`, `chat_key`, `digest` and `similarity`; the parameters are those of `write_nearest`.
     """
     return _SIMILARITY.format(text=text, vector=vector, model=model)

@@ -44,8 +44,8 @@ class Passage(Table):
     __tablename__ = "passages"
     __table_args__ = (
         CheckConstraint(f"line_id = '{CHAT_WIDE}'", name="line"),
-        # New rows wait in a list until it is full, because to add each of them to the index takes ten times as long.
-        # A search reads the whole list, so its limit is low.
+        # New rows wait in a list until the list is full: to add each row at once would take ten times as long. A search
+        # reads the whole list, so the limit of the list is low.
         Index("ix_passages_keys", "keys", postgresql_using="gin", postgresql_with={"gin_pending_list_limit": 256}),
         {"info": {"has_lines": False, "kept_if": write_is_on_a_line("passages")}},
     )

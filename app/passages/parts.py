@@ -6,17 +6,17 @@ from app.kit.tokens import count_tokens
 
 PART_TOKENS = 400
 OVERLAP_TOKENS = 80
-"""Long texts are divided into parts of at most PART_TOKENS tokens, of which neighbours share about OVERLAP_TOKENS.
+"""Long texts are divided into parts of at most PART_TOKENS tokens. Neighbouring parts share about OVERLAP_TOKENS.
 
 Embedding models leave out what follows their limit, often 512 tokens, and a vector of a long text is vague.
 """
 
 MAX_PARTS = 50
-"""Of a text with more parts, only the first ones get vectors."""
+"""If a text has more parts, only the first ones get vectors."""
 
 
 def divide(text: str) -> Sequence[str]:
-    """Return a text as its parts, at most MAX_PARTS; a part ends between words if it can."""
+    """Return a text as its parts, at most MAX_PARTS; a part ends between words if possible."""
     tokens = count_tokens(text)
     if tokens <= PART_TOKENS:
         return [text]

@@ -19,7 +19,7 @@ EVERY_MESSAGES = 64
 """Whenever this many messages are not in the index, they are put into it."""
 
 MAX_CHANGED = 64
-"""If more messages than this have changed, the index is made again from the first of them on."""
+"""If more messages than this have changed, the index is made again from the first changed message on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Progress:
         return replace(self, analysis=analysis, remade=last_seq if last_seq < self.seq else None)
 
     def is_due(self, head_seq: int, former_head_seq: int) -> bool:
-        """Return whether an append up to `head_seq` completes another EVERY_MESSAGES messages outside the index."""
+        """Return whether, with an append, the messages outside the index reach another multiple of EVERY_MESSAGES."""
         return (head_seq - self.seq) // EVERY_MESSAGES > max(former_head_seq - self.seq, 0) // EVERY_MESSAGES
 
     def with_changed(self, seqs: Iterable[int]) -> "Progress":

@@ -124,8 +124,8 @@ async def add(connection: Connection, chat_key: UUID, rows: Sequence[tuple[str, 
 async def forget_other_analyses(connection: Connection, line: Line, analysis: str) -> None:
     """In the cursors of the chat's other lines, remove the record of any other analysis.
 
-    The rows belong to the chat, not to a line. So the keys that this line has written may have replaced keys of the
-    analysis that another line's cursor records.
+    The rows belong to the chat, not to a line. So this line may have replaced keys of another analysis, which the
+    cursor of another line still records.
     """
     await connection.execute(_FORGET_OTHER_ANALYSES, *line, analysis)
 

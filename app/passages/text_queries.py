@@ -14,7 +14,7 @@ from app.passages.lookup import write_text_digest
 Line = tuple[UUID, UUID]
 """A chat's key, and the id of one of its lines."""
 
-# A text is read once, although each of a chat's characters may know it. What has faded keeps its vector, because a
+# A text is read once, although each of a chat's characters may know it. A faded memory keeps its vector, because a
 # search by a person finds it.
 _TEXTS = """
     WITH texts AS (

@@ -79,7 +79,7 @@ async def find_lacking(connection: Connection, line: Line, model_id: int, now: d
 async def save_text_vectors(
     connection: Connection, line: Line, model_id: int, rows: Sequence[Row], now: datetime
 ) -> Lacking:
-    """Delete the vectors of texts that are gone, and add the rows of those that are still missing.
+    """Delete the vectors of texts that are gone, and add those of `rows` whose vectors are still missing.
 
     The caller has locked the line. Return what was lacking before.
     """

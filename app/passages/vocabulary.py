@@ -52,7 +52,7 @@ async def count_texts(
     """Return, for each of these folded words, how many of the considered messages have it.
 
     The limit for messages of the index applies to all `words` together, and to each of `terms`. A term also counts
-    where it is part of the name that a message outside the index has. A word that a message had in a former text, or on
+    if it is in the speaker's name of a message outside the index. A word that a message had in a former text, or on
     another line, may be counted.
 
     Args:
@@ -73,7 +73,7 @@ async def count_texts(
 
 
 def _count(texts: Sequence[tuple[str, str | None]], terms: frozenset[str], words: frozenset[str]) -> Counter[str]:
-    """Return how many texts have each word; a term also counts if the name that is given with the text has it."""
+    """Return how many texts have each word; a term also counts if it is in the name given with the text."""
     counts = Counter[str]()
     for text, name in texts:
         counts.update(words.intersection(split_words(text)) | terms.intersection(split_words(name or "")))

@@ -83,7 +83,7 @@ def stem_likely(words: Iterable[str], terms: Iterable[str], stem: Callable[[str]
 def find_terms(query: str, language: str | None = None, names: Iterable[str] = ()) -> list[str]:
     """Return the terms of a query, each once, at most MAX_TERMS: first its words, then frequent words used as names.
 
-    A Chinese character is a term only if no other is next to it: otherwise the pairs are more precise.
+    A Chinese character is a term only if no other Chinese character is next to it. Pairs are more precise.
 
     Args:
         query: The query.
@@ -176,7 +176,7 @@ def _patterns_of(term: str) -> Iterator[str]:
     if is_spaceless(term):
         pieces = [term]
     elif len(term) <= 2:
-        pieces = [f" {term}"]  # otherwise, it is in most texts
+        pieces = [f" {term}"]  # without the space, it is in most texts
     elif len(term) < HALVED_CHARS:
         pieces = [term]
     else:

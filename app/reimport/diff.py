@@ -1,12 +1,12 @@
 """Matches a wanted list of messages with a line and decides whether the line can be changed in place. Pure.
 
-A frontend that sends its whole chat again sends the resulting messages, not the changes. These are matched with the
+A frontend that sends its whole chat again sends the resulting messages, not the changes. The list is matched with the
 line's messages, so that an edited message remains the same message and the memory derived from it is updated, not lost.
 First, messages without ids are matched by equal role, name and text. Then `pairing` pairs the messages between these
 matches; each pair is an edit.
 
 In place, a message can be edited, deleted, restored from its tombstone, or appended after all others. A message cannot
-be inserted between two others or moved, because its `seq` never changes. A list that needs this needs a new line.
+be inserted between two others or moved, because its `seq` never changes. If the list needs this, a new line is made.
 """
 
 from collections import Counter, defaultdict
@@ -56,13 +56,12 @@ class Alignment:
 
     A wanted message that matches a seq keeps its place unless a later wanted message matches a smaller seq. A new
     message keeps its place unless a later wanted message matches a message of the line. `diverges_at` is the index of
-    the first message that cannot keep its place. The messages before it keep their seqs: the new line is a copy that
-    ends with the last of them. All messages from the index on are appended to the copy. The seqs that they match are
-    greater than those of all kept messages, so the copy does not contain these messages and their ids are free.
+    the first wanted message that cannot keep its place. The wanted messages before it keep their seqs: the new line is
+    a copy of the line up to the last of these seqs. All wanted messages from `diverges_at` on are appended to the copy.
+    A message of the line that one of them matches has a greater seq, so it is not in the copy, and its id is free.
 
-    `diverges_at` cannot be larger. If the message at the index is new, no copy of the line contains it. Otherwise a
-    later wanted message matches a smaller seq: a copy that kept the message at the index would contain that later
-    message before it, in the wrong order.
+    `diverges_at` cannot be larger. If the wanted message at `diverges_at` is new, no copy of the line contains it. If
+    it matches a seq, a later wanted message matches a smaller seq, so a copy would contain the two in the wrong order.
 
     Attributes:
         matches: For each wanted message, the seq of the message that it matches, which may be a tombstone to restore;
@@ -82,15 +81,15 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
     """Match `wanted` with `existing`, the whole line in seq order. Ids are unique in both.
 
     A wanted message with an id matches the message with that id, deleted or not, regardless of its text; it is new if
-    the line does not have the id. A wanted message without an id matches a message that is not deleted, has the same
-    role, name and content, and whose id no wanted message has. The common beginning and the common end of both lists
-    are matched first. Each message without an id in between matches the next equal message after the last match, or
-    else the earliest equal one that is left.
+    the line does not have the id. A wanted message without an id matches a message with the same role, name and
+    content, if that message is not deleted and no wanted message has its id. The common beginning and the common end
+    of both lists are matched first. Each message without an id in between matches the next equal message after the last
+    match, or else the earliest equal one that is left.
 
     Then messages without an id that are between the same two matched neighbours in both lists are paired, by role and
     in order; the beginning and the end of the lists count as neighbours. A pair is a match with an edited text.
 
-    If the result needs a new line, and not all messages are in both lists, edits may have misled the comparison of
+    If the result needs a new line, and some messages are in one list only, edits may have misled the comparison of
     texts. Then the lists are compared in two other ways: place by place, and if that gives no result, by the texts
     that occur exactly once in each list. The result of the second way is used only if it keeps the seqs of more
     messages than the original result, and does not have more new messages.
@@ -105,8 +104,8 @@ def align(existing: Sequence[Existing], wanted: Sequence[Wanted]) -> Alignment:
     matches = _pair_between(existing, wanted, equal)
     diverges_at = find_divergence(matches)
     if diverges_at is not None and end:
-        # The appended messages may end with the same text as the line, such as "go on". The common end then matched one
-        # of them with a message of the line that an earlier wanted message should match.
+        # For example, the line is "hi", "go on", and the list is "hello", "go on", "bye", "go on". As the common end,
+        # the last "go on" of the list matches. Without a common end, the first one matches, and no new line is needed.
         without_end = _pair_between(existing, wanted, _match_between(existing, wanted, given, start, []))
         if find_divergence(without_end) is None:
             matches, diverges_at = without_end, None
@@ -241,11 +240,12 @@ def _find_gaps(existing: Iterable[Existing], matched: set[int]) -> dict[tuple[fl
 def _match_by_position(
     existing: Iterable[Existing], wanted: Sequence[Wanted], given: set[str], matches: Sequence[int | None]
 ) -> list[int] | None:
-    """Return the seq of the message at the position of each wanted message, or None if `matches` are more likely.
+    """Return, for each wanted message, the seq of the message at its position; None if `matches` are more likely.
 
-    This is for two messages that were both edited, and one of them now has the former text of the other: this text then
-    seems to have moved. Both lists must have the same roles in the same order. Each message without an id whose text
-    differs counts as an edit. There may be at most as many edits as `matches` have new and moved messages.
+    For example, the line has the texts "a", "b", "c", and the list has "d", "b", "a". By text, "d" is new and "a" has
+    moved. By position, two messages were edited. Both lists must have the same roles in the same order, and a given id
+    must be at its position. A message without an id whose name or text differs counts as an edit. `matches` are more
+    likely if they have fewer new and moved messages than there are edits.
     """
     there = [message for message in existing if not message.deleted or message.message_id in given]
     if [message.role for message in there] != [message.role for message in wanted]:
@@ -262,7 +262,7 @@ def _match_by_position(
 def _match_in_order(
     existing: Sequence[Existing], wanted: Sequence[Wanted], matches: Sequence[int | None]
 ) -> list[int | None] | None:
-    """Return other matches, with all seqs ascending, or None if the result would lack a match by id or by text.
+    """Return other matches, with all seqs ascending; None if an id or a text of both lists would stay unmatched.
 
     If a message was edited so that its text equals that of another message, matching by text confuses the two. So here
     a message without an id is matched by text only if that text occurs exactly once in each list; the messages between

@@ -1,9 +1,9 @@
 """Pairs old and new messages between two matched neighbours: each pair is one message whose text was edited. Pure.
 
 If the text of a message was edited and its id is not given, it matches no stored message. But the messages around it
-still match, so a new message between them is taken for a stored message between them that has the same role. If there
-are several such messages, the pairs never cross. Of the choices with the most pairs, the one with the most equal
-speakers and words is taken.
+still match. So the new messages between two matched neighbours are paired with the stored messages between the same
+neighbours. The messages of a pair have the same role, and pairs never cross. Of the choices with the most pairs, the
+one with the most equal speakers and words is taken.
 
 After the last matched message, a new message without a partner is appended behind all stored messages. So once a new
 message there has no partner, the new messages after it get none either.

@@ -80,8 +80,8 @@ async def get_scene(db_session: DbSession, ref: ChatRef, scene_id: UUID, *, line
 async def set_break(db_session: DbSession, ref: ChatRef, seq: int, *, now: datetime) -> tuple[bool, list[Listed]]:
     """Set a break on a message; an existing break stays as it is.
 
-    Returns whether the break is new, and the scenes on both sides of it; without messages after the break, only the one
-    before it. Raises ChatNotFound, or Invalid if there is no message with this seq or it was deleted.
+    Returns whether the break is new, and the scenes on both sides of it. If no message follows the break, only the
+    scene before it is returned. Raises ChatNotFound, or Invalid if there is no message with this seq or it was deleted.
     """
     head = await lock_head(db_session, ref)
     await _check_seq(db_session, head, seq)
@@ -206,7 +206,7 @@ async def _with_messages(
 ) -> list[Listed]:
     """Return the scenes of `rows` with the number and ids of their messages, and the open scene if it has messages.
 
-    `open_after` is (number, last_seq) of the last closed scene, (0, 0) without one; None leaves out the open scene.
+    `open_after` is (number, last_seq) of the last closed scene, (0, 0) if none; None leaves out the open scene.
     """
     ranges = [(scene.first_seq, scene.last_seq) for scene, _ in rows]
     if open_after is not None:

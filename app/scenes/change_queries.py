@@ -1,8 +1,8 @@
 """SQL for changes to scenes: breaks that are set or removed, messages that change or move, lines that are truncated.
 
 A scene is *lifted* if its break was removed: its row stays for its recap, in case the break is set again. A lifted row
-is `truncated` if the line was truncated before the end of the scene; the next scene that ends on the row's `last_seq`
-or later takes over its text.
+is `truncated` if a truncation of the line removed the scene's last message; the next scene that ends on the row's
+`last_seq` or later takes over its text.
 """
 
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ async def list_truncated(db_session: DbSession, head: Head, first_seq: int, last
 
 
 async def list_lifted_between(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> frozenset[int]:
-    """Return the seqs of a range (inclusive) from which a break was removed, without `truncated` scenes."""
+    """Return the seqs in a range (inclusive) whose break was removed; `truncated` scenes do not count."""
     rows = await db_session.raw.fetch(_LIFTED_BETWEEN, *head.line, first_seq, last_seq)
     return frozenset(row["last_seq"] for row in rows)
 

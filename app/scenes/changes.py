@@ -4,8 +4,8 @@ A changed message changes the hash of its scene. Only a scene whose hash has cha
 and the running recap is rebuilt from there on. A break on a deleted message moves to the last message before it.
 Messages that auto-hide hides or un-hides do not count as changed.
 
-A message is *judged* once a search has decided whether a scene ends on it. A row of a removed break is *lifted*; if the
-line was truncated before the end of the scene, the row is also `truncated` (`models.py`).
+A message is *judged* once a search has decided whether a scene ends on it. A row of a removed break is *lifted*; if a
+truncation of the line removed the scene's last message, the row is also `truncated` (`models.py`).
 """
 
 from collections.abc import Sequence
@@ -202,8 +202,8 @@ async def _dissolve(db_session: DbSession, head: Head, scene: Scene, now: dateti
 def _find_ends(move: MessagesMoved, scenes: Sequence[Scene]) -> list[_Moving]:
     """Return where the `scenes` of the other line end on this one, in the order of these ends.
 
-    A scene whose last message did not move is left out. A `truncated` scene has lost its last message, so it ends on
-    the last message, up to its `last_seq`, that both lines have.
+    A scene whose last message did not move is left out. A `truncated` scene has lost its last message. It ends on the
+    last message at or before its `last_seq` that both lines have.
     """
     seqs = dict(move.seqs)
     ends = ((max(move.seq_here(one.last_seq), 1) if one.truncated else seqs.get(one.last_seq), one) for one in scenes)

@@ -89,7 +89,7 @@ async def ask_for_scene(
 
     The recap is made only from the scene's own messages, so a change of earlier scenes does not make it stale. A long
     scene is split into parts. Each request contains the recap of the part before, so that names stay the same, and the
-    recaps are then joined with `join_prompt`. `parts` are the recaps that a former attempt has made of the first parts.
+    recaps are then joined with `join_prompt`. `parts` are the recaps of the first parts, made by a former attempt.
     If a scene is split, `keep` is called after each new part and stores the recaps of all parts made so far. The
     refused answers are counted separately for each part and for the joining (`Inquiry.count_from`).
     """

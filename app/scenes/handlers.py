@@ -42,7 +42,7 @@ from app.scenes.settings import SCENE_EDGES, SceneSettings
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
-    """Count the open scene, and schedule a search for a break once it is long enough."""
+    """Count the messages of the open scene, and schedule a search for a break once the scene is long enough."""
     head = event.head
     scenes = SceneSettings.of(head.settings)
     if not scenes.enabled:
@@ -56,7 +56,7 @@ async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
     head.cursors[NAME] = opened.to_json()
     await end_wait(db_session, head)
     first_seq = opened.first_seq or 1
-    was_empty = event.former_head_seq < first_seq or former.count is None  # not counted: it may be empty
+    was_empty = event.former_head_seq < first_seq or former.count is None  # an uncounted scene may be empty
     if first_seq > 1 and was_empty:  # the open scene now counts among the newest scenes
         if hides(head):
             await schedule_hide(db_session, head, now=event.now)

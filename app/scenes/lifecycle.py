@@ -124,7 +124,7 @@ async def follow(
     awaited = await reschedule(db_session, head, NAME, rehashed, enabled=enabled, now=now, settle_s=settle_s)
     await rehash_steps(db_session, head, from_seq, until_seq)
     # The running recap is folded in story order, so it waits for the recaps that were scheduled here (`awaited`). Until
-    # they are made, scenes that the current version lacks are not folded again if newer versions cover them all
+    # these recaps are made, nothing is folded if newer versions cover all scenes that the current version lacks
     # (`only_news`).
     await reconcile_fold_work(db_session, head, now=now, only_news=awaited)
     if hides(head):
@@ -188,7 +188,7 @@ def new_scene(head: Head, now: datetime) -> Scene:
 
 
 async def _take_up(db_session: DbSession, head: Head, first_seq: int, last_seq: int) -> Scene | None:
-    """Return the row of a removed break that a new break on `last_seq` uses again, or None.
+    """Return the row of a removed break, for reuse by a new break on `last_seq`, or None.
 
     The first of these that exists is used:
 

@@ -25,7 +25,7 @@ class Scene(MessageRangeColumns, RefusalsColumn, Table):
 
     - `lifted_at`: when the break was removed. The row stays with its recap in case the break is set again, but is not a
       scene meanwhile.
-    - `truncated`: the line was truncated before the end of the scene. A row with a title or recap by a person stays
+    - `truncated`: a truncation removed the last message of the scene. A row with a title or recap by a person stays
       without its break; the next scene that ends on its `last_seq` or later takes over its text.
     - `closed_by`: who set the break. `time` is a pause, if no model is configured or its answers could not be used;
       `cut` is a forced cut of the history.

@@ -24,7 +24,7 @@ class OpenScene:
         judged_seq: The last seq on which a search has decided whether a scene ends. It may be in an earlier scene.
         after_pause: Whether the conversation has paused since the last search.
         hide_in: How many more messages auto-hide needs before it can hide the next scene; 0 if no scene waits for them.
-        waits_since: When a forced cut began to wait for searches, as ISO 8601; None if none waits.
+        waits_since: When a forced cut began to wait for searches, as ISO 8601; None if no cut waits.
 
     """
 
@@ -38,7 +38,7 @@ class OpenScene:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any] | None) -> "OpenScene":
-        """Return what `to_json` stored; without anything stored, an open scene that has not been read."""
+        """Return the scene that `to_json` stored; if nothing is stored, an open scene with the default values."""
         return cls(**stored) if stored else cls()
 
     def to_json(self) -> dict[str, Any]:

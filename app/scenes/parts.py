@@ -43,7 +43,7 @@ class MadeParts:
 
     @property
     def refused_before(self) -> int:
-        """How many answers had been refused before the next part is asked for."""
+        """How many answers have been refused for the scene before the next part is asked for."""
         return self.parts[-1].refused if self.parts else self.refused
 
     def to_json(self) -> dict[str, Any]:

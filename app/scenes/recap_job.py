@@ -37,9 +37,9 @@ class _Source:
         scene_recaps: The recaps of those scenes that have one, in order.
         user_name: The user's name, if the chat has it.
         language: The chat's language as a BCP 47 tag, if it is known.
-        state_scene: The scene to which the state in the new recap belongs: the title of the newest of these scenes that
-            has a state, or its number if it has no title. If none of them has a state, the scene that the former recap
-            names for its state, or None if it names none.
+        state_scene: The title of the scene to which the state in the new recap belongs, or its number if it has no
+            title. This scene is the newest of the folded scenes that have a state. If none of them has a state, it is
+            the scene that the former recap names for its state; None if the former recap names no scene.
 
     """
 

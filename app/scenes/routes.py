@@ -133,9 +133,9 @@ async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: 
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Make another version of the running recap current.
 
-    The scenes that the chosen version does not cover are folded into it, which makes new versions. This begins at once.
-    But if all of these scenes are covered by later valid versions, it begins when another scene is closed and has its
-    recap.
+    The scenes that this version does not cover are folded into it, which makes new versions. Folding begins at once,
+    with one exception. Suppose you go back from version 5 to version 3. If versions 4 and 5 are not stale and cover all
+    other closed scenes, folding begins when another scene is closed and has its recap.
     """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()

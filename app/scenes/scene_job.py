@@ -119,7 +119,7 @@ async def _save(db_session: DbSession, made: Made[Source, _Draft]) -> None:
     )
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
     await reconcile_fold_work(db_session, head, now=now)
-    if hides(head):  # a fold would schedule it, but none follows if a person's version covers the scene already
+    if hides(head):  # a fold schedules auto-hide, but none follows if a person's version covers the scene already
         await schedule_hide(db_session, head, now=now)
 
 

@@ -44,11 +44,12 @@ FORMER_RECAP = f"""
             'anchor_seq', c.anchor_seq)::text
         FROM (SELECT) one LEFT JOIN former f ON true
     ) END"""  # noqa: S608 - constants only
-"""A scalar subquery for a context that ends before a message (`b.seq`) which the running recap already covers.
+"""A scalar subquery: the version of the running recap for a context that ends before the message with `b.seq`.
 
-Of the version in use and the versions it was built on, only the newest one that ends before the message and is not
-deleted can be returned. It is returned if a person wrote it, or if the service made it and no version of the service
-that ends at the same seq or earlier is stale. Otherwise no version is returned, not even an older one.
+The subquery returns NULL unless the running recap covers this message. From the version in use and the versions it was
+built on, it takes the newest one that ends before the message and is not deleted. It returns this version if a person
+wrote it. A version that the service made is returned only if no version of the service that ends at the same seq or
+earlier is stale. If the version cannot be returned, no older one is returned instead.
 """
 
 

@@ -26,9 +26,11 @@ def read_state(lines: Sequence[StateLine]) -> list[str]:
 def join_states(states: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of states, the oldest first, as one state with the newest value of each label.
 
-    The states are as `read_state` returns them. A heading that all of them have stays as it is. Otherwise the headings
-    name groups, because a label below "Mira:" is not the same as one below "Kai:". But headings that differ at most in
-    numbers are left out if each state has one, or if they are long (`_names_no_group`).
+    The states are as `read_state` returns them. Their headings are treated in one of three ways:
+
+    - If all states have the same heading, it stays as it is.
+    - If the headings name no group, such as "Scene 1" and "Scene 2" (`_names_no_group`), they are left out.
+    - Otherwise the headings name groups, because a label below "Mira:" is not the same as one below "Kai:".
     """
     with_depths = [[(depth_of(line), line) for line in state] for state in states]
     headings = {_name_heading(lines) for lines in with_depths}

@@ -115,8 +115,8 @@ def write_likely(
 ) -> str:
     """Return the SQL statement that reads the texts to be ranked.
 
-    It looks up the similarity of each message that was found by its words, because the message need not be among the
-    nearest ones.
+    It looks up the similarity of each message that was found by its words, because such a message is not always among
+    the nearest ones.
 
     Args:
         texts: The query of all texts that a search compares. Besides the fields of `Document`, it has the columns

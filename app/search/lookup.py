@@ -43,7 +43,7 @@ Row = Mapping[str, Any]
 
 
 class _Terms(NamedTuple):
-    """The terms of a query, the function that stems words, and by misspelt term the word that is meant."""
+    """The terms of a query, the function that stems words, and for each misspelt term the word that is meant."""
 
     all: Sequence[str]
     stem: Stem

@@ -29,8 +29,9 @@ async def find_words_meant(
 ) -> dict[str, str]:
     """Return for each misspelt term the word of the line's messages that is probably meant.
 
-    A term is corrected only if it is not part of a name of the chat, if no text of `rows` has it or a similar word, and
-    if none of the line's messages that `count_texts` considers has it. If no term can be corrected, no text is read.
+    A term is corrected only if `can_correct` is true for it, it is not part of a name of the chat, no text of `rows`
+    has it or a similar word, and none of the line's messages that `count_texts` considers has it. Texts are read only
+    for terms that meet the first two conditions.
 
     Args:
         connection: A connection.
@@ -40,7 +41,7 @@ async def find_words_meant(
         language: The language of the chat (BCP 47), if known. Its frequent words (`is_frequent`) count neither as
             similar nor as meant.
         names: The names of the chat's characters and of its user.
-        speakers: By role, the name that a message gets if it has none of its own.
+        speakers: For each role, the name that a message gets if it has none of its own.
 
     """
     of_names = {word for name in names for word in split_words(name)}

@@ -26,7 +26,7 @@ LEAST_SIMILARITY = 0.45
 """A word that is less similar to a term than this does not match the term."""
 
 MEANT_SIMILARITY = 0.6
-"""How similar the word that is meant counts as to a misspelt term: it may be another word after all."""
+"""The assumed similarity of a misspelt term and the word that is meant; below 1, because the guess can be wrong."""
 
 IMPORTANCE_BONUS = 0.05
 RECENCY_BONUS = 0.03
@@ -133,9 +133,9 @@ def rank(
         total: How many texts were searched, at least the number of candidates.
         stem: Returns the stem of a word in the language of the chat; None compares words as they are.
         lowest: The lowest similarity in a sample of the messages that were compared; None if there was no sample. Some
-            models' cosines are all close together, so similarities are scaled: from the lowest one, of the sample or
-            the candidates, to the highest one.
-        meant: By misspelt term, the word that is probably meant (`spelling.py`); it counts as a similar word.
+            models' cosines are all close together, so similarities are scaled. The scale begins at the lowest one of
+            the sample and the candidates, and ends at the highest one of the candidates.
+        meant: For each misspelt term, the word that is probably meant (`spelling.py`); it counts as a similar word.
 
     """
     terms, shares, lengths = _compare(terms, [one.text for one in candidates], stem, meant or {})
@@ -191,7 +191,7 @@ def find_unmatched(
 
 
 def share_chars(texts: int) -> int:
-    """Return how many characters of each of this many texts are compared with a query.
+    """Return how many characters of each text are compared with a query; `texts` is the number of texts.
 
     Each text gets an equal share of MOST_RANKED_CHARS. With 100 texts or fewer, its first 20,000 characters are
     compared; with more texts, fewer.

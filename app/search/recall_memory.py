@@ -37,7 +37,7 @@ _CONNECTIONS: Final = 16
 
 
 class RecallMemory:
-    """For each line, what its contexts have recalled, by the newest seq of these contexts (`Remembered`).
+    """Stores for each line which sources its contexts have recalled (`Remembered`).
 
     Args:
         clock: The service's clock.

@@ -42,7 +42,7 @@ _IS_HIDDEN = f"""EXISTS (
             WHERE o.rank <= scope.rank AND (o.current_name IS NULL OR o.current_name = viewer.character))
             OR ((c.chat_key, d.hash) IN (SELECT chat_key, hash FROM forgotten)) {WITH_HASH_TABLE}"""  # noqa: S608
 
-# `unnest` in a list of columns returns row after row, so the chats after the first one that sees the text are not read.
+# `unnest` in a list of columns returns one row at a time, so the chats after the first that sees the text are not read.
 _VIEWERS = "SELECT unnest(scope.chat_keys) AS chat_key, unnest(scope.characters) AS character"
 
 _SEEN_BY = f"""
@@ -57,8 +57,8 @@ _TEACHERS = f"""
                 GROUP BY t.chat_key) AS t
             JOIN ({_VIEWERS}) AS v ON v.chat_key = t.chat_key"""  # noqa: S608
 
-# Each text is returned once, with one of the chats that see it. If some of these chats taught the text, it is the one
-# in which the last message that taught the text has the highest seq. If none of them did, it is any of them.
+# Each text is returned once, with one of the chats that see it. If some of these chats taught the text, it is the chat
+# that taught it at the highest seq. If none of them did, it is any of them.
 _TEXTS = f"""
     WITH scopes AS MATERIALIZED ({_SCOPES}
     ), forgotten AS MATERIALIZED ({_FORGOTTEN})
@@ -76,9 +76,9 @@ _TEXTS = f"""
 def write_scopes(texts: str, viewers: str, which: str, chat_columns: str) -> str:
     """Return the query of the texts in the scopes above the chats, each once.
 
-    Its columns are those of `chat_columns`, `text_key` (the key by which `statements.py` keeps each text once), and the
-    fields of `Document`. The seqs are those of the first and the last message in the row's chat that taught the text; 0
-    if no message in that chat did.
+    Its columns are the columns in `chat_columns`, a column `text_key` (by which `statements.py` detects duplicates),
+    and the fields of `Document`. The seqs are those of the first and the last message in the row's chat that taught the
+    text; 0 if no message in that chat did.
 
     Args:
         texts: The query of the texts of a scope (`app.layers.documents.write_scope_documents`).

@@ -40,7 +40,7 @@ class Searched(NamedTuple):
         line_id: The line.
         head_seq: The newest seq, or that of the message before `before_seq`.
         character: The character whose prompt is made, if known.
-        speakers: By role, the name that a message gets if it has none of its own.
+        speakers: For each role, the name that a message gets if it has none of its own.
         before_seq: Only what was known before this message is found; None finds all.
         only_chat: Whether only what the chat itself knows is found, and nothing of wider scopes.
         fading: How the age of a memory affects the search (`Fading`).
@@ -200,7 +200,7 @@ async def rank_found(
 ) -> list[Hit]:
     """Return what `find` found, best first. Long texts are ranked in a thread.
 
-    `meant` has by misspelt term the word that is meant.
+    `meant` has for each misspelt term the word that is meant.
     """
     chars = sum(len(row["text"]) for row in found.texts.rows) + sum(len(one.text) for one, _ in found.known)
     if chars <= MOST_CHARS_INLINE:

@@ -9,21 +9,21 @@ from hashlib import sha256
 from uuid import UUID
 
 MAX_SEQS = 8
-"""How many newest seqs of contexts (`Remembered`) are remembered.
+"""How many seqs `Remembered` contains at most: the highest ones.
 
-Two are not enough: a turn can have several such seqs, and if an older message is generated again, the two turns before
-that message count.
+Two are not enough: a turn can have several of these seqs, and if an older message is generated again, the two turns
+before that message count.
 """
 
 Remembered = Mapping[int, Collection[str]]
-"""The hashes (`hash_source`) of the sources that contexts recalled, by the newest seq of these contexts."""
+"""For each seq that was the newest of a context, the hashes (`hash_source`) of the sources that were recalled there."""
 
 
 def find_tired(remembered: Remembered, newest_seq: int, *, user_seqs: Sequence[int], first_seq: int) -> frozenset[str]:
     """Return the hashes of the sources that were recalled in each of the two turns before that of `newest_seq`.
 
     Contexts with the same newest seq, or of the same turn, have the same result, because only earlier turns count. Of
-    these turns, only the seqs count that `add_turn` keeps.
+    the earlier turns, only the seqs count that `add_turn` keeps.
 
     Args:
         remembered: What was recalled.

@@ -61,8 +61,8 @@ def find_pause(rules: BreakRules, silent_since: datetime, now: datetime) -> Paus
 def find_day(at: datetime, hour: int, time_zone: str) -> date:
     """Return the day that began with the last reset at or before `at` (an aware time).
 
-    A day begins when the clocks of the time zone first show `hour` or later on its date. So a day begins once, even if
-    clocks are put back past the hour, and at the first moment after the hour if clocks are put forward past it.
+    A day begins when the clocks of the time zone first show `hour` or later on its date. If clocks are put back past
+    the hour, the day does not begin a second time. If clocks skip the hour, the day begins when they are put forward.
     """
     zone = ZoneInfo(time_zone)
     wall = at.astimezone(zone).replace(tzinfo=None)

@@ -29,9 +29,9 @@ from app.sessions.settings import SessionSettings
 
 
 async def end_sessions(db_session: DbSession, event: MessagesAppended) -> Sequence[SessionBroken]:
-    """End sessions as the settings say, the open one and ones that begin within the append; return the ended sessions.
+    """End the open session, and sessions that begin in the append, as the settings say; return the ended sessions.
 
-    Runs one statement if a session ends, otherwise none. Counting the open session again takes another statement.
+    Runs one statement if a session ends, otherwise none. Counting the turns of the open session again takes another.
     """
     head = event.head
     rules = SessionSettings.of(head.settings).rules(head.time_zone)
@@ -179,7 +179,7 @@ async def _insert(db_session: DbSession, head: Head, session: OpenSession, new: 
 
 
 def _split_moved(event: MessagesAppended) -> tuple[Sequence[NewMessage], bool]:
-    """Return the new messages after the last one moved by a re-import, and whether the user spoke last before them."""
+    """Return the new messages after the last that a re-import moved, and whether the user spoke last before them."""
     last_moved = max(event.moved, default=0)
     awaits_reply = event.former_awaits_reply
     if not event.moved:

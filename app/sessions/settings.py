@@ -17,8 +17,8 @@ class SessionSettings(LayerSettings):
 
     enabled: bool = Field(
         False,
-        description="Whether sessions end by themselves. If it is left out, it becomes true with any of the following "
-        "limits.",
+        description="Whether sessions end by themselves. If it is left out, it is true if another setting of "
+        "`sessions` is set.",
     )
     idle_timeout_s: int | None = Field(
         None,

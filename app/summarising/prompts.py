@@ -26,7 +26,7 @@ class Prompt:
 
     Raises ValueError, whose text is a single line, if `system` or `user` is blank, or if together they lack one of
     `placeholders`, contain one twice, or contain any other. A placeholder must not occur twice, because texts are
-    shortened so that they fit the budget once.
+    shortened to the budget as if each were inserted once.
 
     Attributes:
         name: Its purpose, and the name of the file that replaces it.
@@ -90,5 +90,5 @@ def name_user(name: str | None) -> str:
 
 
 def name_language(language: str | None, *, of: str = "the messages") -> str:
-    """Return the end of a sentence "Write in …": the name or tag `language`, or "the language of" and the text `of`."""
+    """Return the end of a sentence "Write in …": `this language: "de"` or, for None, `the language of the messages`."""
     return f"this language: {quoted(language)}" if language else f"the language of {of}"

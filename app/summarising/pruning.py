@@ -8,8 +8,8 @@ def thin(lines: Sequence[str]) -> list[str]:
     """Return `lines` without the shortest lines of the older half: an eighth of that half, rounded down, and one more.
 
     While there are at least three lines, the first one is kept and does not count as part of that half, so that a story
-    keeps its beginning. Longer lines are kept because they say more. Applied repeatedly, this drops the oldest lines
-    gradually; the last of several lines stays.
+    keeps its beginning. Longer lines are kept because they say more. If `thin` is applied repeatedly, the older
+    lines disappear gradually. The last line is dropped only if it is the only one.
     """
     gone = find_thinnest(lines)
     return [line for at, line in enumerate(lines) if at not in gone]

@@ -134,7 +134,7 @@ def is_katakana(term: str) -> bool:
 
 
 def _kind(sentence: str) -> Kind:
-    """Return the kind of `sentence`. It may join several short sentences, and is a question if all of them are."""
+    """Return the kind of `sentence`. If it joins several short sentences, it is a question if all of them are."""
     if sentence[0] == "[" and sentence[-1] == "]":
         return Kind.NOTE
     bounds = [0, *_find_ends(sentence), len(sentence)]

@@ -56,7 +56,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Delete or shorten the versions that cover removed messages; the messages left may have to be folded again.
 
     A fold that a person asked for stays scheduled (1) if the latest valid version is the same as before, or (2) if the
-    person wants the kept text replaced, and the latest version both contains it and has a step. If the messages of the
+    person wants the kept text replaced, and the latest version has both a kept text and a step. If the messages of the
     fold have changed, its worker starts over. If the person wants the kept text replaced, but the latest version has no
     step, there is nothing to fold again, and the kept text is deleted at once.
     """

@@ -21,7 +21,7 @@ def fold_quotes(former: str, messages: Sequence[Utterance], *, count_tokens: Cal
 
     If they exceed that, the shortest quotes of the older half are dropped repeatedly, so the older a message is, the
     fewer quotes of it are left. The first quote stays while there are at least three. Lines that a person or a model
-    wrote are dropped only if no line is a quote, or only the newest one is. The first of all lines then stays.
+    wrote are dropped only if no line before the last one is a quote. In this case the first line stays.
     """
     lines = former.splitlines()
     for start in range(0, len(messages), _PART_MESSAGES):

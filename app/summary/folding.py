@@ -1,8 +1,8 @@
 """Decides which messages are folded into the summary next, and onto which version. Pure.
 
-A fold ends where the history begins after the next cut, so that the summary and the history neither overlap nor leave a
-gap. The history begins at the anchor, a seq. If a forced cut (`app/history/cut.py`) removes messages from the history
-before they are folded, they are then folded up to the anchor.
+A fold ends where the history will begin after the next cut, so that the summary and the history neither overlap nor
+leave a gap. The history begins at the anchor, a seq. If a forced cut (`app/history/cut.py`) removes messages from the
+history before they are folded, they are then folded up to the anchor.
 """
 
 from collections.abc import Sequence

@@ -72,7 +72,7 @@ async def on_cut(db_session: DbSession, event: AnchorMoved) -> None:
 
 
 async def covered_through(db_session: DbSession, head: Head, from_seq: int, until_seq: int) -> int | None:  # noqa: ARG001
-    """Return the last seq up to which a version covers everything, or `until_seq` if no message up to it is uncovered.
+    """Return the last seq that a version covers, or `until_seq` if no message in between is to be summarised.
 
     A version that ends after `until_seq` waits for a cut, so it does not count, unless it is a kept text that a person
     wrote. Returns None if the summary is off or its fold has failed for good.
@@ -170,7 +170,7 @@ async def _list_covered(
 async def _list_pending(
     db_session: DbSession, head: Head, covered_seq: int, first_seq: int, last_seq: int
 ) -> Sequence[Coverage]:
-    """Return the coverage of a range after `covered_seq` that is in no context yet: a waiting version, a due fold."""
+    """Return the coverage after `covered_seq` by a waiting version and a due fold, which no context contains yet."""
     covers = []
     waiting = (await narratives.read_chain(db_session, head.line, SUMMARY, from_unit=first_seq)).latest_valid()
     if waiting and waiting.last_unit > covered_seq:

@@ -50,7 +50,7 @@ class _Fold:
 
 @dataclass(frozen=True, slots=True)
 class _Folded:
-    """The result of a fold. If the range did not fit the model, `fold` is its first part."""
+    """The result of a fold. If the range did not fit the model, `fold` covers only the first part of the range."""
 
     fold: _Fold
     draft: FoldDraft
@@ -62,8 +62,7 @@ class _Onto:
 
     Attributes:
         chain: Its newest valid version is the base.
-        until_seq: The seq that this fold, or in a long range one of the folds after it, must reach; 0 if there is no
-            such seq.
+        until_seq: The seq that this fold must reach, or a later fold if the range is long; 0 if there is no such seq.
         replaced: The versions that the fold replaces, because a person wants the newest of them made again.
 
     """
@@ -155,10 +154,10 @@ async def _read_fold(db_session: DbSession, claimed: Claimed, most: int) -> _Fol
 async def _read_onto(db_session: DbSession, head: Head, payload: dict[str, Any]) -> _Onto:
     """Return the base of the next fold, and up to which seq to fold.
 
-    If the latest valid version is to be made again, the base is the chain before it, and all messages at least up to
-    the end of that version are folded again. A person can ask to replace a kept text (a text of a person that later
-    versions contain word for word). The text is then replaced even if versions that were folded onto it have become
-    stale since the request, but not if a person has written another kept text.
+    If the latest valid version is to be made again, the chain ends before this version. The messages after the chain
+    are folded again, at least up to the end of this version. A person can ask to replace a kept text (a text of a
+    person that later versions contain word for word). The text is then replaced even if versions that were folded onto
+    it have become stale since the request, but not if a person has written another kept text.
     """
     until_seq, again = payload.get("until_seq", 0), payload.get("again") or 0
     newest = (await narratives.read_chain(db_session, head.line, SUMMARY)).latest_valid()

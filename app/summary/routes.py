@@ -43,7 +43,7 @@ async def write_summary(ref: WritingChat, body: SummaryIn, db_session: Db, clock
 async def choose_summary_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Make another version of the summary current.
 
-    The messages after it are folded again. Later versions stay in the list.
+    The messages that it does not cover are folded again. Later versions stay in the list.
     """
     await book.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()

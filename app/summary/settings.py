@@ -20,7 +20,7 @@ class SummarySettings(LayerSettings, PlacementSettings):
         20,
         ge=2,
         le=1_000,
-        description="With `history.edges: folds`, a fold starts when more messages than this are not summarised. With "
+        description="With `history.edges: folds`, a fold starts when more messages than this are not folded. With "
         "other edges, it starts when a cut waits for it.",
     )
     keep_messages: int = Field(

@@ -100,8 +100,8 @@ async def list_calls(
 ) -> Response:
     """List the tool calls of a line, oldest first.
 
-    A call that wrote nothing, or that was dropped, is listed only on the line on which it was made, not on copies of
-    the line, and only while it is one of the newest 1,000 calls of the chat. A call that was sent again is listed once.
+    Copies of a line do not list calls that wrote nothing or were dropped. The line itself lists these calls while they
+    are among the newest 1,000 calls of the chat. A call that was sent again is listed once.
     """
     after = decode_cursor(cursor, UUID)[0] if cursor else None
     found = await calls.list_calls(db_session, ref, line=line, after=after, limit=limit + 1)
@@ -128,8 +128,8 @@ def _document_call(tools: list[Tool]) -> Any:
         was changed in between.
 
         What the tool writes belongs to one reply: an assistant message that is not a thought and calls no tools.
-        Contexts contain what it writes only while this reply is on the line with the same text. Without `message_id`,
-        the newest message decides:
+        Contexts contain what the tool writes only while this reply is on the line with the same text. Without
+        `message_id`, the newest message decides:
 
         - If it is a reply, of any character, what the tool writes belongs to this reply.
         - If it is any other message, even one that calls tools, what the tool writes belongs to the character's next
@@ -139,10 +139,15 @@ def _document_call(tools: list[Tool]) -> Any:
         Until the reply is appended, the call is open. An open call is dropped by the user's next message, by
         `POST …/tools/discard`, or if the message to be answered is deleted or hidden by a person.
 
-        Send the id of the reply as `message_id` if the newest message is a reply of another character, or if you call
-        the tool before you append the message to be answered. If no reply will follow the message that makes the call,
-        send the id of that message: it then takes the place of the reply. A call with `message_id` waits for exactly
-        this message: it is not dropped when you append the message to be answered, or delete or hide it.
+        Send `message_id` in these cases:
+
+        - The newest message is a reply of another character, or you call the tool before you append the message to be
+          answered. Send the id of the reply.
+        - No reply will follow the message that makes the call. Send the id of this message: it then counts as the
+          reply, although it calls tools.
+
+        A call with `message_id` waits for exactly this message. It is not dropped if the message to be answered is
+        appended later, deleted or hidden.
 
         When the end of the chat is cut off, what belongs to the replies that are cut off is deleted.
         """

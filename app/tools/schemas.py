@@ -19,8 +19,8 @@ class CallQuery(BaseModel):
     character: Name | None = Field(
         None,
         description="The character that calls the tool. May be left out if the chat lists no characters, or "
-        "exactly one that is not disabled. If it lists none, each name that is sent here has a diary of its own, up to "
-        "32.",
+        "exactly one that is not disabled. If the chat lists none, each name that is sent here has a diary of its own, "
+        "up to 32.",
     )
     message_id: MessageId | None = Field(
         None,
@@ -28,9 +28,9 @@ class CallQuery(BaseModel):
     )
     swipe: Literal["next"] | None = Field(
         None,
-        description="`next` if another text of the message `message_id` is being generated. If there is no "
-        "`message_id`, the message is the newest one, which must then be a reply. The call belongs to the next new "
-        "text that this message gets by an added swipe, an edit or a re-import.",
+        description="`next` if another text of a message is being generated: of the message `message_id`, or else of "
+        "the newest message, which must then be a reply. The call belongs to the next new text that this message gets "
+        "by an added swipe, an edit or a re-import.",
     )
 
     @property
@@ -73,7 +73,7 @@ class CallOut(BaseModel):
         "person. `dropped`: the generation was discarded, or the reply was cut off."
     )
     effect: str = Field(
-        description="What it wrote and whether that is shown, or what it answered; long texts are shortened."
+        description="What the call wrote and whether contexts contain it, or its answer; long texts are shortened."
     )
     message_id: str | None = Field(
         description="The id of the reply. Null if there is none, or if the call is open and did not name it."

@@ -95,8 +95,8 @@ class _Sources:
         """Yield the kept lines before the message at `seq`; all that are left if `seq` is None."""
         while (row := await self._peek()) is not None and (seq is None or row["seq"] < seq):
             self._page.popleft()
-            # A row with the number 0 is the source of a message. `take` returns it if the message still exists, so here
-            # the message was deleted.
+            # A row with the number 0 is the source of a message. `take` removes the row if the message still exists, so
+            # a row that is left here belongs to a deleted message.
             if row["number"]:
                 yield orjson.loads(row["source"])
 

@@ -14,7 +14,7 @@ A longer line is refused, also one that the service itself exported for a messag
 """
 
 MAX_LINES: Final = 200_000
-"""The most lines of a file."""
+"""The maximum number of lines of a file."""
 
 _UTF_8 = b"\xef\xbb\xbf"
 _OTHER_MARKS = {

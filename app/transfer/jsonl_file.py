@@ -3,7 +3,8 @@
     {"chat": {"characters": [{"name": "Quill"}], "time_zone": "Europe/Dublin"}}
     {"id": "m001", "role": "user", "content": "Hello?", "sent_at": "2025-09-06T17:43:00Z", "pinned": true}
 
-A line with an empty text and without tool calls, which append would refuse, is no message, but is kept in its place.
+Append would refuse a line with an empty text and without tool calls. Such a line is no message, but is kept in its
+place.
 """
 
 from collections.abc import Collection

@@ -183,7 +183,7 @@ def check_fields(number: int, validate: Callable[[], Model]) -> Model:
 
 
 def read_others(value: object, name: str) -> Source | None:
-    """Return the sources of other formats than `name` in a field of a file, or None if the field has another form."""
+    """Return `value`, a field of a file, if it contains the sources of other formats than `name`; else None."""
     if not isinstance(value, dict) or not value or not value.keys() <= set(FORMATS) - {name}:
         return None
     return value if all(one is None or isinstance(one, dict) for one in value.values()) else None

@@ -78,7 +78,7 @@ async def _create(db_session: DbSession, ref: ChatRef, outline: _Outline, now: d
 
 @dataclass
 class _Position:
-    """Where the next line of the file belongs: after the message at `seq` and the `kept` lines that follow it."""
+    """Where the next line of the file belongs: after the message at `seq` and its kept lines (`kept` counts them)."""
 
     seq: int = 0
     kept: int = 0
@@ -139,7 +139,7 @@ def _examine(file: BinaryIO, form: LineFormat) -> _Outline:
 def _read_header(file: BinaryIO, form: LineFormat) -> tuple[FileHeader, int]:
     """Return the header of a file and the number of its first line that is not blank.
 
-    For a file without a header, the header is what its format assumes.
+    If the file has no header, return an empty one with the source that `read_missing_header` returns.
     """
     first = next(read_file(file), None)
     header = form.read_header(first) if first else None

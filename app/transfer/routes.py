@@ -92,12 +92,12 @@ async def export_chat(
 
     - `sillytavern`: a chat as SillyTavern saves it.
     - `jsonl`: a description of the chat, then each message as an append takes it.
-    - `transcript`: `ts`, `role`, `content`, `actions` and `meta` of each message, and nothing of the chat itself.
-    - `vault`: a zip that an import restores, with all lines (branches), the memory, deleted messages and former texts.
-      It also has pages in Markdown for people.
+    - `transcript`: `ts`, `role`, `content`, `actions` and `meta` of each message, and nothing about the chat.
+    - `vault`: a zip that an import restores, with all lines, the memory, deleted messages and former texts.
+      It also has pages in Markdown, for reading.
 
-    `line` selects the line that the pages of a vault or the other formats show. The other formats have no memory, no
-    deleted messages and no former texts.
+    `line` selects the line for the pages of a vault, and for the other formats. Only a vault has the memory, deleted
+    messages and former texts.
     """
     form = FILE_FORMATS[file_format]
     parts = await form.write(pool, ref, line)
@@ -134,8 +134,8 @@ async def import_chat(
 
     The chat is made as a whole or not at all. Its messages keep their ids, times and swipes, and stay pinned, hidden or
     excluded. A message without an id gets one from its line number in the file. Fields that the service does not know
-    are stored for an export. A vault restores all lines (branches) and the memory of the chat, and what was learnt in
-    it for its user or the tenant.
+    are stored for an export. A vault restores all lines and the memory of the chat, and what was learnt in the chat for
+    its user or the tenant.
     """
     ref = ChatRef.of(caller, chat_id)
     slots: ImportSlots = request.app.state.import_slots

@@ -1,6 +1,6 @@
 """The format `sillytavern`: reads and writes a chat as SillyTavern saves it.
 
-`app/transfer/sillytavern.py` describes the format. Stored fields for which the format has none are written below
+`app/transfer/sillytavern.py` describes the format. Stored values for which the format has no field are written below
 `extra.memobook` of a message and `chat_metadata.memobook` of the header. The id of a message is there only if it
 differs from the id that is made from its line number.
 
@@ -178,7 +178,7 @@ def _keep_extra(extra: Any) -> Json:
 
 
 def _describe(record: Record, number: int, *, is_system: bool) -> Json:
-    """Return the fields of a message for which SillyTavern has none."""
+    """Return the fields of a message that SillyTavern does not have."""
     said = describe(record)
     if not is_system or record.hidden_by == "user":
         said.pop("hidden_by", None)

@@ -2,7 +2,7 @@
 
     {"ts": "2026-02-08T10:00:00Z", "role": "user", "content": "Hello?", "actions": [], "meta": {}}
 
-`actions` are the tool calls. Stored fields for which the format has none are in `meta.memobook`: the id, the name,
+`actions` are the tool calls. Stored values for which the format has no field are in `meta.memobook`: the id, the name,
 swipes, metadata, marks. There is no header, so the fields of the chat are not in the file. A line may also have an
 `id`, a `name` and a `seq`, as the lines of a vault's transcript do. The `seq` is ignored.
 """

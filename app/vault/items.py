@@ -197,7 +197,8 @@ def _pair(marks: Sequence[str], items: Sequence[tuple[int, Item]], found: Mappin
 def _form_gaps(entries: Iterable[tuple[T, str | None]]) -> dict[tuple[str | None, str | None], list[T]]:
     """Return the entries between each two successive neighbours, by the marks of the two.
 
-    An entry with a mark is a neighbour. Before the first neighbour and after the last one, the missing mark is None.
+    An entry with a mark is a neighbour. For entries before the first neighbour, the first of the two marks is None. For
+    entries after the last neighbour, the second one is None.
     """
     gaps = dict[tuple[str | None, str | None], list[T]]()
     before, waiting = None, list[T]()

@@ -56,7 +56,7 @@ class Pages:
     Attributes:
         ref: The chat, as the caller sees it.
         chat: The line that the pages show.
-        now: The ages of memories are measured at the time of the newest message, but not after `now`, and at `now` if
+        now: The ages of memories are measured at the time of the newest message, or at `now` if that is earlier or if
             there is no message (`MemoryView.find_age_time`). The ages decide which memories have faded into the
             archive.
         digests: The hashes of the items on the pages written so far, by part of the pages and then by mark. A part is a
@@ -275,9 +275,9 @@ class Pages:
     async def _list_memories(self) -> list[Memory]:
         """Return the memories of the chat, and those of its user or tenant that were learnt in it, the oldest first.
 
-        Memories of the user with one character are left out unless this character is the only active one. Memories in
-        the archive, which a person archived or which have faded, are included. The limit `memories.max_memories` is not
-        applied, because the result would then depend on the memories of other chats.
+        Memories in the scope of the user with one character are left out unless this character is the only active one.
+        Memories in the archive, which a person archived or which have faded, are included. The limit
+        `memories.max_memories` is not applied, because the result would then depend on the memories of other chats.
         """
         view = await memories.view_chat(self.db_session, self.ref, line=self.chat.line_id)
         view = view._replace(settings=view.settings.model_copy(update={"max_memories": _UNLIMITED}))

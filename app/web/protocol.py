@@ -153,8 +153,7 @@ class BoundedProtocol(HttpToolsProtocol):
         begun, self._body_bytes = self._requests_begun, 0
         self.parser.feed_data(hide_upgrade(bytes(part)) if self._phase is Phase.HEAD else part)
         if self._requests_begun - begun > expected:
-            # Another request began in this part. It is unknown how many bytes of the part belong to this request, so
-            # its count begins with the next part.
+            # A new request began in this part. It is unknown which bytes of the part belong to it, so none are counted.
             self._overhead_bytes = 0
         else:
             self._overhead_bytes += len(part) - self._body_bytes

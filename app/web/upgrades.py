@@ -1,4 +1,4 @@
-"""Serve requests that offer another protocol, such as HTTP/2, in HTTP/1.1 (RFC 9110, section 7.8). Pure.
+"""Serves a request in HTTP/1.1 even if it offers another protocol, such as HTTP/2 (RFC 9110, section 7.8). Pure.
 
 If a request has the header `Upgrade`, the parser ends the request after its headers, and takes the body for data of the
 other protocol. Java's HTTP client sends this header with its first request, so the body of that request would be lost.

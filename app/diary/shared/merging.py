@@ -208,8 +208,8 @@ def held_of(cached: Mapping[str, Any], character: str) -> Sequence[tuple[str, st
 def read_others(shared: Mapping[str, Any], character: str | None, held: Sequence[tuple[str, str]]) -> list[Elsewhere]:
     """Return the entries of a character in other chats, sorted by time.
 
-    Forks have copies of entries, with the same ids. Of several copies, the one that `diary` holds is returned, or else
-    the first one.
+    Forks have copies of entries, with the same ids. If there are several copies, the one that `diary` holds is
+    returned; if it holds none of them, the first one.
     """
     rows = next((rows for name, rows in shared["rows"] or () if name == character), None)
     found: dict[UUID, Elsewhere] = {}

@@ -34,7 +34,7 @@ CREATED_US = "(extract(epoch FROM {}created_at) * 1000000)::bigint"
 _MOST = "(coalesce((c.settings #>> '{diary,lines}')::int, 50) / 3 + 8)"
 """SQL for the number that `merging.count_most` returns."""
 
-# Entries of the service count only while diaries are on in the chat that they are in.
+# Entries of the service count only while diaries are on in their own chat.
 _HOLDS = f"""e.deleted_at IS NULL AND e.content <> '' AND NOT e.hidden AND (e.origin <> 'model' OR (
         coalesce((o.settings #>> '{{diary,enabled}}')::bool,
             coalesce(o.settings ->> 'preset', 'memo') = ANY('{{{",".join(_WRITES_BY_SERVICE)}}}'))
@@ -44,9 +44,10 @@ _OTHER = f"""o.user_key = c.user_key AND o.line_status = 'current' AND o.{SETTIN
 
 _NAMES = write_known_names(_OTHER)
 
-# A fork has copies of entries, with the same ids. A copy of an entry that the line itself has is left out. In a fork's
-# diary, the copies are older than all other entries, so the limit can be applied before copies are left out. Of several
-# copies in other chats, that of the oldest chat is read: it is the original, which people edit.
+# A fork has copies of the original chat's entries, with the same ids. `_NOT_OWN` leaves out entries that are also on
+# the line `c`. If several other chats have an entry, `_NEWEST` reads it from the oldest of these chats: that one has
+# the original, which people edit. `_NEWEST` applies the limit to each chat before it leaves out copies. This loses no
+# entries, because in a fork's diary the copies are older than all other entries.
 _NOT_OWN = """NOT EXISTS (
         SELECT FROM diary_entries m
         WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.entry_id = e.entry_id)"""

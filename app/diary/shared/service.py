@@ -35,9 +35,9 @@ async def hold_shared(
         character: The character.
         own: The diary of the line itself.
         texts: The cached form that this diary would have if it were not shared.
-        chosen: The entries of other chats that it has held so far; None to choose them again.
-        is_first: Whether no diary is cached yet, because the chat has had no cut and no entry. Until now, `diary`
-            showed the entries from before the chat began, so these are chosen.
+        chosen: The entries of other chats that the diary has held so far; None to choose them again.
+        is_first: Whether no diary is cached yet, because the chat has had no cut and no entry. In such a chat, `diary`
+            shows the entries of other chats from before the chat began, so only these are chosen.
 
     """
     if chosen is None:

@@ -88,7 +88,7 @@ def find_candidates(
 
     Args:
         seqs: Consecutive eligible messages of the open scene, in order.
-        before: How many eligible messages it has before these; need not be counted beyond `min_messages`.
+        before: How many eligible messages the scene has before `seqs`; more than `min_messages` need not be counted.
         min_messages: The minimum number of eligible messages of a scene.
         offset: How many messages at the end of `seqs` only give context.
         lifted: The seqs from which a break was removed.

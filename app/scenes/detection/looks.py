@@ -30,7 +30,7 @@ CONTEXT_TOKENS = 250
 LEAST_CONTEXT = 2
 
 MOST_REJUDGED = 12
-"""A change of a message makes at most this many judged messages, and the one before them, unjudged again."""
+"""After a message has changed, at most this many judged messages, and the one before them, are judged again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,8 @@ def plan_look(
         judged_before: The newest judged messages of the open scene, as far as they are context (`choose_context`).
         unjudged: The oldest messages of the open scene that are not judged; the first `max_messages + offset` are
             enough.
-        before: How many eligible messages the open scene has before these; need not be counted beyond `min_messages`.
+        before: How many eligible messages the scene has before `unjudged`; more than `min_messages` need not be
+            counted.
         min_messages: The minimum number of messages of a scene.
         max_messages: The maximum number of unjudged messages that a look reads.
         offset: How many messages have to follow a message that is judged.
@@ -127,8 +128,8 @@ def judged_after_change(judged_seq: int, changed: Sequence[int]) -> int:
     """Return the last seq that is still judged after the messages `changed` (seqs in order) have changed.
 
     A scene can end on the message before a changed message, so that message is judged again, too. A changed message
-    MOST_REJUDGED seqs or more before `judged_seq` has no effect: a scene rarely begins on a single old message, and
-    judging everything after it again would cost more than it finds.
+    that is MOST_REJUDGED seqs or more before `judged_seq` has no effect: a scene rarely begins on a single old message,
+    and judging everything after that message again would cost more than it finds.
     """
     touched = [seq - 2 for seq in changed if judged_seq - MOST_REJUDGED < seq <= judged_seq + 1]
     return max(min([judged_seq, *touched]), 0)

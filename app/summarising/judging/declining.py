@@ -120,8 +120,8 @@ _WHY = re.compile(
 def _is_notice(sentence: str, known: str, *, is_whole: bool) -> bool:
     """Return whether `sentence` says that a filter or a policy blocked the request, in words that are not in `known`.
 
-    A sentence such as "The message was removed." counts only if it is the whole answer (`is_whole`): the rest of the
-    answer is at most advice to try again. If the sentence gives a reason, the reason must be typical of filters.
+    A sentence such as "The message was removed." counts only if it is the whole answer, apart from advice to try again
+    (`is_whole`). If the sentence gives a reason, the reason must be typical of filters.
     """
     if is_whole and _BLOCKED.fullmatch(sentence):
         return fold(sentence) not in known

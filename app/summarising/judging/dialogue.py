@@ -48,7 +48,7 @@ def invents_dialogue(text: str, speech: Sequence[str], folded: str, *, may_trans
         text: The answer.
         speech: Its quotations.
         folded: The material, as `speech.fold` normalises it.
-        may_translate: Whether quotations can be translations. Then their words are new anyway, so the quotations count
+        may_translate: Whether quotations can be translations, whose words are always new. If so, the quotations count
             only if they are too large a share of the text for any summary.
 
     """

@@ -291,7 +291,7 @@ def _find_new_quotation(text: str, material: Material) -> Refusal | None:
 
 
 def _goes_on(former: str, language: str | None, material: Material) -> bool:
-    """Return whether the former text, by a person or an earlier fold, says "I" or "you" for a person."""
+    """Return whether `former`, which a person or an earlier fold wrote, often says "I" or "you" for a person."""
     persons = count_persons(divide(former).narration, language, material.names)
     return persons is not None and persons.goes_on
 

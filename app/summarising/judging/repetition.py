@@ -25,9 +25,9 @@ def find_repetition(text: str, known: str) -> Refusal | None:
 
     A run is one to twelve words, or three to twelve Chinese or Japanese characters.
 
-    Short sentences, such as "I miss him.", count only if `text` consists of a single one of them, repeated. Items of a
-    list are compared as a whole, because several of them may say the same about different people. `known` is the
-    material, normalised by `fold` (`speech.py`): a repetition that the material has, too, does not count.
+    Short sentences, such as "I miss him.", count only if `text` consists of a single one of them, repeated. An item of
+    a list is not divided into sentences, because items about different people may contain the same sentence. `known` is
+    the material, normalised by `fold` (`speech.py`): a repetition that the material has, too, does not count.
     """
     parts = [(part, _NUMBER.sub("", fold(part))) for part in _divide(text)]
     said = [folded.strip() for _, folded in parts if folded.strip()]

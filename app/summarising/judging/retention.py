@@ -15,7 +15,7 @@ MIN_WORDS = 15
 """With fewer distinctive words, the share is not reliable."""
 
 MIN_WORDS_OF_REWRITTEN = 20
-"""The same for a text that may be rewritten in a few sentences, such as a diary: the new text can leave out more."""
+"""Replaces MIN_WORDS for a text that may be rewritten in a few sentences, such as a diary, and so may lose more."""
 
 _MIN_WORDS_OF_ANSWER = 20
 

@@ -69,7 +69,7 @@ def find_script_fault(text: str, sources: Iterable[str], language: str | None) -
 def select_main_script(text: str, sources: Iterable[str]) -> str:
     """Return the parts of `sources` that are in the main script of `text`, one source per line.
 
-    The characters of Chinese and Japanese are not distinguished. Everything else becomes a space.
+    The characters of Chinese and Japanese are not distinguished. Every other character becomes a space.
     """
     scripts = Counter(map(_script, text))
     del scripts[None]

@@ -90,7 +90,7 @@ def fold(text: str) -> str:
 
 def _divide_line(line: str, narration: list[str], speech: list[str]) -> None:
     at = start = 0
-    unclosed: set[str] = set()  # kinds that have no end in the rest of the line, so that it is not searched again
+    unclosed: set[str] = set()  # marks without a closing mark in the rest of the line, which is not searched again
     while at < len(line):
         mark = line[at]
         if mark not in _CLOSING or mark in unclosed or not _opens(line, at):
