@@ -14,7 +14,7 @@ from app.chats.events import MessagesAppended, SessionBroken
 from app.chats.head import Head
 from app.chats.scheduling import schedule
 from app.consolidation import queries
-from app.consolidation.ranges import FORCED_MARGIN_MESSAGES, MOST_MESSAGES, RANGE, close, date_ranges, join, key_of
+from app.consolidation.ranges import BEFORE_FORCED_CUT_MESSAGES, MOST_MESSAGES, RANGE, close, date_ranges, join, key_of
 from app.consolidation.settings import ConsolidationSettings
 from app.kit.db import DbSession
 from app.kit.work_queue import NewWork
@@ -86,12 +86,12 @@ def _is_cut_soon(event: MessagesAppended, filling: OpenPeriod) -> bool:
     """Whether to end the open range now, because a forced cut of the history is near.
 
     A forced cut does not wait for memories. It is near while the history has at least `max_messages` -
-    FORCED_MARGIN_MESSAGES messages. The open range ends with the append that brings the cut near. While the cut stays
-    near, as it always does if `max_messages` is small, the open range ends when it spans more than `keep_messages`
-    seqs: the cut could then remove the first messages of the range.
+    BEFORE_FORCED_CUT_MESSAGES messages. The open range ends with the append that brings the cut near. While the cut
+    stays near, as it always does if `max_messages` is small, the open range ends when it spans more than
+    `keep_messages` seqs: the cut could then remove the first messages of the range.
     """
     head, settings = event.head, event.head.settings
-    close_to_it = settings.max_messages - FORCED_MARGIN_MESSAGES
+    close_to_it = settings.max_messages - BEFORE_FORCED_CUT_MESSAGES
     if head.history_messages < close_to_it:
         return False
     is_long = head.head_seq - filling.first_seq >= settings.history.keep_messages

@@ -16,7 +16,7 @@ from app.layers.turns import OpenPeriod, Period
 MOST_MESSAGES = 40
 """The most seqs of a range, which the model reads at once."""
 
-FORCED_MARGIN_MESSAGES = 8
+BEFORE_FORCED_CUT_MESSAGES = 8
 """The open range ends this many messages before a forced cut, which does not wait for memories."""
 
 RANGE = "range:"

@@ -50,7 +50,7 @@ async def list_messages(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """List messages in `seq` order.
+    """List messages in the order of their seqs.
 
     A page has at most 4 MiB of text, so it can be shorter than `limit`.
     """
@@ -70,7 +70,7 @@ async def cut_off_messages(
     db_session: Db,
     clock: Now,
 ) -> None:
-    """Delete all messages from `from_seq` on.
+    """Delete all messages from a seq on.
 
     Their ids and seqs are not reused on this line. A re-import that contains these ids restores the messages.
     """
