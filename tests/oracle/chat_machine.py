@@ -24,7 +24,7 @@ picks = st.integers(0, 99)
 kinds = st.sampled_from(
     ["user", "assistant"] * 4 + ["narrator", "system", "thought", "blank", "call", "result", "result"]
 )
-silences = st.sampled_from([1, 1, 400])
+silences = st.sampled_from([1, 1, 1, 400, 4_000])
 kind_lists = st.lists(kinds, min_size=1, max_size=7)
 
 
@@ -40,6 +40,7 @@ class ChatMachine(Driver):
 
         With `made`, the work is run after each post; with `frozen`, there is a checkpoint at the end.
         """
+        line.active_at = self.service.clock()
         self.chats = [Chat("c", line)]
         self.set_current_line(line, line.id)
         for kinds in opening:
@@ -267,7 +268,7 @@ class ChatMachine(Driver):
         if not whole and not present:
             return
         line = self.line.copy(None if whole else at_seq)
-        line.id = made["line"]
+        line.id, line.active_at = made["line"], self.service.clock()
         forked = Chat(chat_id, line, {line.id: line}, posted=deepcopy(self.chat.posted))
         self.chats.append(forked)
         self.note_fork(forked)

@@ -149,7 +149,7 @@ class Driver(RuleBasedStateMachine):
             self.chat.posted += deepcopy(
                 [message for message in fresh if all(message.id != before.id for before in self.chat.posted)]
             )
-            self.line.append(fresh)
+            self.line.append(fresh, self.service.clock())
             self.may_advance = self.appended = True
         seqs = [item["seq"] for item in answer["messages"]]
         assert seqs == [known.get(message.id, message.seq) for message in given]
@@ -187,7 +187,7 @@ class Driver(RuleBasedStateMachine):
             body.append(as_posted(self.line, message) | {"content": entry.text} | swipes | without_id)
         self.chat.posted += deepcopy([entry.message for entry in wanted if not entry.known])
         answer = self.request("PUT", f"{self.chat.path}/messages", 200, {"messages": body})
-        line, counts = reimport(self.line, wanted)
+        line, counts = reimport(self.line, wanted, self.service.clock())
         if diverges:
             assert answer["line"] not in self.chat.lines
             self.set_current_line(line, answer["line"])

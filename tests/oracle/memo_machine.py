@@ -1,5 +1,7 @@
 """The state machine for chats with a memo book."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
@@ -14,8 +16,16 @@ def draw_settings(draw: st.DrawFn) -> Settings:
     """Draw settings under which batches and cuts happen within a few messages."""
     every, keep, grow = draw(st.integers(2, 4)), draw(st.integers(2, 4)), draw(st.integers(0, 3))
     patience = draw(st.sampled_from([2, 4, 32]))
-    most, max_turns = keep + grow + patience, draw(st.sampled_from([0, 0, 2, 3]))
-    return Settings(every, draw(st.integers(2, 4)), keep, grow, most, draw(st.booleans()), max_turns=max_turns)
+    return Settings(
+        every,
+        draw(st.integers(2, 4)),
+        keep,
+        grow,
+        keep + grow + patience,
+        draw(st.booleans()),
+        max_turns=draw(st.sampled_from([0, 0, 2, 3])),
+        idle_s=draw(st.sampled_from([0, 0, 40, 400])),
+    )
 
 
 class MemoMachine(RenameRules):
@@ -23,13 +33,22 @@ class MemoMachine(RenameRules):
 
     @initialize(
         settings=draw_settings(),
+        resets=st.booleans(),
         listed=st.sampled_from([True, True, False]),
         opening=st.lists(kind_lists, min_size=1, max_size=4),
         made=st.booleans(),
         frozen=st.booleans(),
     )
-    def begin(self, settings: Settings, listed: bool, opening: list[list[str]], made: bool, frozen: bool) -> None:
-        """Begin with a chat; with `listed`, it lists its character, which can then be renamed."""
+    def begin(
+        self, settings: Settings, resets: bool, listed: bool, opening: list[list[str]], made: bool, frozen: bool
+    ) -> None:
+        """Begin with a chat.
+
+        With `resets`, a session ends at the next full hour. With `listed`, the chat lists its character, which can then
+        be renamed.
+        """
+        if resets:
+            settings = replace(settings, reset_hour=(self.service.clock().hour + 1) % 24)
         names = [NAMES["assistant"]] if listed else []
         body = {"settings": settings.to_json(), "characters": [{"name": name} for name in names]}
         line = self.request("PUT", "/chats/c", 201, body)["line"]

@@ -4,16 +4,17 @@ It is slow and simple on purpose: it has messages, batches and copies of lines, 
 property is computed from the current messages.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from app.kit.tokens import count_tokens
 from tests.oracle.call_reference import Call, is_discarded, resolve
 from tests.oracle.name_reference import Naming
-from tests.oracle.session_reference import FIRST, Session, begins_session, truncate_sessions
+from tests.oracle.session_reference import FIRST, Session, begins_session, is_empty, truncate_sessions
 from tests.talk import Json
 
 Source = list[tuple[int, str, str | None, str]]
@@ -24,7 +25,14 @@ NAMES = {"user": "Mira", "assistant": "Kai"}
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a chat. `every` is 0 for a chat without memos, `max_turns` 0 if no session ends by itself."""
+    """The settings of a chat.
+
+    Attributes:
+        every: 0 for a chat without memos.
+        max_turns, idle_s: After how many turns, and after a pause of how many seconds, sessions end; 0 for never.
+        reset_hour: The hour of the day (UTC) at which they end; None for never.
+
+    """
 
     every: int
     window: int
@@ -33,14 +41,29 @@ class Settings:
     most: int
     include_system: bool
     max_turns: int = field(default=0, kw_only=True)
+    idle_s: int = field(default=0, kw_only=True)
+    reset_hour: int | None = field(default=None, kw_only=True)
 
     def to_json(self) -> Json:
         """Return the settings as a request sends them."""
         return {
             "memos": {"every_messages": self.every, "window": self.window, "include_system": self.include_system},
             "history": {"keep_messages": self.keep, "grow_messages": self.grow, "max_messages": self.most},
-            "sessions": {"max_turns": self.max_turns or None},
+            "sessions": {
+                "max_turns": self.max_turns or None,
+                "idle_timeout_s": self.idle_s or None,
+                "daily_reset_hour": self.reset_hour,
+            },
         }
+
+    def find_pause(self, silent_since: datetime, now: datetime) -> str | None:
+        """Return why a silence ends a session, or None if it does not."""
+        if self.idle_s and now - silent_since >= timedelta(seconds=self.idle_s):
+            return "idle"
+        if self.reset_hour is None:
+            return None
+        hours = timedelta(hours=self.reset_hour)
+        return "daily" if (silent_since - hours).date() < (now - hours).date() else None
 
 
 @dataclass
@@ -189,6 +212,7 @@ class Line(Naming):
     anchor: int = 1
     calls: list[Call] = field(default_factory=list)
     sessions: list[Session] = field(default_factory=lambda: [FIRST])
+    active_at: datetime | None = None
 
     # --- messages, batches and memos ---
 
@@ -366,15 +390,20 @@ class Line(Naming):
             elif not memo.requested:
                 memo.failed = False
 
-    def append(self, fresh: Iterable[Message], *, moved: int = 0) -> None:
+    def append(self, fresh: Sequence[Message], now: datetime, *, moved: int = 0) -> None:
         """Append messages; the first `moved` of them are not said now and begin no session."""
         former = self.head
+        pause = self.settings.find_pause(self.active_at, now) if self.active_at else None
         for index, message in enumerate(fresh):
             message.seq = self.head + 1
+            if index == moved and pause and not is_empty(self.sessions, self.messages):
+                self.sessions.append((message.seq, pause))
             is_said = index >= moved
             if is_said and begins_session(self.sessions, self.messages, message.role, self.settings.max_turns):
                 self.sessions.append((message.seq, "turns"))
             self.messages.append(message)
+        if fresh:
+            self.active_at = now
         self.calls = resolve(self.calls, self.messages[former:])
         if self.head > former:  # a batch that changed messages have filled is formed by the next append
             self.form_batches()

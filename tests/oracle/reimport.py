@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from tests.oracle.call_reference import bind_text, move_calls, resolve
 from tests.oracle.reference import Line, Message
@@ -98,7 +99,7 @@ def divergence(wanted: Sequence[Wanted]) -> int | None:
     return None
 
 
-def reimport(line: Line, wanted: Sequence[Wanted]) -> tuple[Line, dict[str, int]]:
+def reimport(line: Line, wanted: Sequence[Wanted], now: datetime) -> tuple[Line, dict[str, int]]:
     """Return the line after the import and the counts of changes.
 
     The line is a new one if a message was inserted before a known one or has moved.
@@ -132,7 +133,7 @@ def reimport(line: Line, wanted: Sequence[Wanted]) -> tuple[Line, dict[str, int]
         moves = [(entry.message.seq, kept_seq + number) for number, entry in enumerate(moved, start=1) if entry.known]
         result.sessions = move_sessions(line.sessions, kept_seq, moves, kept_seq + len(fresh))
     result.append(
-        fresh, moved=max((number for number, entry in enumerate(moved, start=1) if not entry.added), default=0)
+        fresh, now, moved=max((number for number, entry in enumerate(moved, start=1) if not entry.added), default=0)
     )
     result.calls = waiting if at is None else move_calls(line, result, kept_seq, known)
     result.calls = resolve(result.calls, [one for one in result.messages[:kept_seq] if one.id in restored])
