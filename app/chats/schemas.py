@@ -23,8 +23,8 @@ DISABLED = (
 class Character(RequestModel):
     """A character of the chat.
 
-    It updates the stored character that has this id, or this name as its current or a former name. If there is no such
-    character, a new one is added.
+    A stored character with this `id` is updated. Without an `id`, the one that has or had this `name` is updated. If
+    there is none, a new character is added.
     """
 
     id: UUID | None = Field(

@@ -22,8 +22,9 @@ _FIRST_STALE = f"""
     SELECT min(v.last_unit) FROM narrative_versions v
     WHERE {_OF} AND v.source_hash <> v.current_hash AND v.origin <> 'person'"""  # noqa: S608
 
-# The query goes from the current version back to a version that is not deleted and ends before $5 and before every
-# stale step. No step up to the end of that version is stale. So the version is valid, and earlier ones are not needed.
+# The query goes back from the current version until it finds a version that is not deleted and ends before $5 and
+# before the first stale step. All steps up to the end of the found version are fresh, so it is valid, and earlier
+# versions are not needed.
 _CHAIN = f"""
     WITH RECURSIVE back (until) AS (
         SELECT least($5::int, ({_FIRST_STALE}))

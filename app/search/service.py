@@ -29,7 +29,7 @@ MOST_CHARS_INLINE = 8_000
 
 _statements: dict[bool, Statements] = {}  # for the layers that this process searches; by `with_vectors`
 _kinds_remembered: list[str] = []  # the kinds of texts of these layers that recall remembers
-_names_of_changes: list[str] = []  # names of the changes of a line that may change these texts
+_names_of_changes: list[str] = []  # names of the changes of a line after which these can be outdated
 
 
 class Searched(NamedTuple):
@@ -79,7 +79,7 @@ def search_layers(layers: Sequence[Layer]) -> None:
 
 
 def list_changes() -> Sequence[str]:
-    """Return the names of the changes of a line that may change a text which recall remembers."""
+    """Return the names of those changes of a line after which the texts that recall remembers can be outdated."""
     return _names_of_changes
 
 
@@ -114,7 +114,8 @@ async def search(
 ) -> list[Hit]:
     """Return the texts of a line that have one of the terms, a similar word or a similar meaning, best first.
 
-    Misspelt terms are corrected (`meant.py`), but none of the `names` of the chat's characters and of its user.
+    Misspelt terms are corrected (`meant.py`). A term that is one of `names`, the names of the chat's characters and of
+    its user, is not corrected.
     """
     found = await find(connection, line, terms, meaning, now=now)
     meant = await find_words_meant(
