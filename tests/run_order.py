@@ -19,6 +19,7 @@ SEED = os.environ.get("TESTS_ORDER", "" if float("inf") == UNTIL_S else f"{UNTIL
 LEFT_OUT = "the time of `make check` is over; `make test` and `make check-long` run this test"
 
 ALWAYS = (
+    "tests/api/test_tenants.py",
     "tests/chats/test_changing_races.py",
     "tests/chats/test_erased_words.py",
     "tests/chats/test_erasing_api.py",
@@ -35,7 +36,6 @@ ALWAYS = (
     "tests/test_catalog.py",
     "tests/test_kills.py",
     "tests/test_migrations.py",
-    "tests/test_tenants.py",
     "tests/test_upgrade.py",
 )
 """Files that always run, although their tests need servers: no message is lost, doubled, or shown to others.

@@ -8,9 +8,9 @@ import pytest
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.layers.derived import EDITED, ORIGIN
+from tests.api.test_contract import SCHEMAS
 from tests.background import settle_rounds
 from tests.talk import Json, append, context, cut_off, edit, get, ok, put, talk
-from tests.test_contract import SCHEMAS
 
 SETTINGS: Json = {
     "history": {"keep_messages": 4, "grow_messages": 2, "edges": "every_message"},

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.kit.validation_errors import MAX_EXPLAINED_ERRORS
-from tests.path_parameters import SCHEMA
+from tests.api.path_parameters import SCHEMA
 from tests.talk import ok
 
 MANY = MAX_EXPLAINED_ERRORS + 1

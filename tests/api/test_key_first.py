@@ -7,8 +7,8 @@ from fastapi import FastAPI
 
 from app.keys.service import create_key
 from app.kit.db import Database
+from tests.api.path_parameters import SCHEMA
 from tests.conftest import NOON
-from tests.path_parameters import SCHEMA
 
 WITH_BODY = [
     pytest.param(method, path, id=operation["operationId"])

@@ -12,9 +12,9 @@ from app.dispatcher import Dispatcher
 from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from tests.api.path_parameters import CHARACTER, SCHEMA, fill_path
 from tests.conftest import NOON, client_of
 from tests.layers.samples import SAMPLES, list_settings
-from tests.path_parameters import CHARACTER, SCHEMA, fill_path
 from tests.talk import Json, append, get, ok, put, said, talk
 
 OF_A_CHAT = [

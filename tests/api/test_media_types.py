@@ -7,8 +7,8 @@ import pytest
 from fastapi import FastAPI
 
 from app.transfer.file_formats import FILE_FORMATS
+from tests.api.path_parameters import SCHEMA
 from tests.conftest import client_of
-from tests.path_parameters import SCHEMA
 from tests.talk import Json
 
 OPERATIONS = [

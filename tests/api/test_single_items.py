@@ -9,9 +9,9 @@ from fastapi import FastAPI
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
+from tests.api.path_parameters import find_lists, name_of
 from tests.conftest import client_with
 from tests.layers.samples import SAMPLES, list_settings
-from tests.path_parameters import find_lists, name_of
 from tests.talk import Json, append, get, ok, put, talk
 
 LISTS = find_lists()

@@ -17,8 +17,8 @@ from app.kit.owners import Owner
 from app.kit.scopes import raise_scope
 from app.kit.settings import Settings
 from app.main import create_app
+from tests.api.path_parameters import CHAT, SCHEMA, name_of
 from tests.conftest import client_of
-from tests.path_parameters import CHAT, SCHEMA, name_of
 from tests.scripted_model import ScriptedModel, quoting_memo, refuses
 from tests.statements import watched
 from tests.talk import Json, add_swipe, append, context, cut_off, edit, get, ok, put, said, soft_delete, talk

@@ -23,8 +23,8 @@ from app.main import MAX_BODY_BYTES, create_app
 from app.problems import Problem, install_handlers
 from app.registry import LAYERS
 from app.web import errors as connection_errors
+from tests.api.path_parameters import SCHEMA
 from tests.conftest import NOON, client_of
-from tests.path_parameters import SCHEMA
 from tests.talk import Json, append, said, talk
 
 MEMBERS = {"type", "title", "status", "detail", "code", "instance"}

@@ -14,9 +14,9 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.path_parameters import SCHEMA
+from tests.api.path_parameters import SCHEMA
+from tests.api.wild import WILD_TEXTS, nearly, to_json, wild
 from tests.talk import Json, append, get, ok, put, said, talk
-from tests.wild import WILD_TEXTS, nearly, to_json, wild
 
 DEFINITIONS = SCHEMA["components"]["schemas"]
 OPERATIONS = [

@@ -9,7 +9,7 @@ import pytest
 
 from app.chats.presets import PRESETS
 from app.chats.settings import check_overrides
-from tests.path_parameters import SCHEMA
+from tests.api.path_parameters import SCHEMA
 from tests.talk import Json, append, get, ok, put, said, talk
 
 SCHEMAS = SCHEMA["components"]["schemas"]

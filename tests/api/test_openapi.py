@@ -17,9 +17,9 @@ from app.registry import LAYERS
 from app.transfer.file_formats import FILE_FORMATS
 from app.web.docs import docs_router
 from app.web.schema import TAG_DESCRIPTIONS
+from tests.api.path_parameters import APP, SCHEMA, fill_path
 from tests.conftest import client_of
 from tests.layers.samples import list_settings
-from tests.path_parameters import APP, SCHEMA, fill_path
 from tests.talk import Json, append, ok, put, talk
 
 SCHEMAS: Json = SCHEMA["components"]["schemas"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.path_parameters import SCHEMA
+from tests.api.path_parameters import SCHEMA
 
 SCHEMAS = SCHEMA["components"]["schemas"]
 
