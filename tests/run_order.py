@@ -34,14 +34,14 @@ ALWAYS = (
     "tests/kit/test_work_queue.py",
     "tests/messages/test_messages_api.py",
     "tests/test_catalog.py",
-    "tests/test_kills.py",
     "tests/test_migrations.py",
     "tests/test_upgrade.py",
+    "tests/work/test_kills.py",
 )
 """Files that always run, although their tests need servers: no message is lost, doubled, or shown to others.
 
 Files whose verdicts depend on the service's own times, such as a lease of 15 s, are not among them: a machine that
-does no work for as long fails them without a fault (tests/test_dispatcher.py).
+does no work for as long fails them without a fault (tests/work/test_dispatcher.py).
 """
 
 PROCESSES = (
