@@ -33,8 +33,8 @@ ALWAYS = (
     "tests/kit/test_log.py",
     "tests/kit/test_work_queue.py",
     "tests/messages/test_messages_api.py",
-    "tests/test_catalog.py",
-    "tests/test_migrations.py",
+    "tests/schema/test_catalog.py",
+    "tests/schema/test_migrations.py",
     "tests/test_upgrade.py",
     "tests/work/test_kills.py",
 )

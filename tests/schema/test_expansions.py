@@ -11,7 +11,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from app.migrate import SCRIPTS
-from tests.upgrade.expansions import Judge, judge_releases, split
+from tests.schema.expansions import Judge, judge_releases, split
 
 FIRST = "0.2.0"
 """The first release whose successor has to work beside it."""
