@@ -35,7 +35,7 @@ ALWAYS = (
     "tests/messages/test_messages_api.py",
     "tests/schema/test_catalog.py",
     "tests/schema/test_migrations.py",
-    "tests/test_upgrade.py",
+    "tests/upgrade/test_upgrade.py",
     "tests/work/test_kills.py",
 )
 """Files that always run, although their tests need servers: no message is lost, doubled, or shown to others.

@@ -2,7 +2,7 @@
 
 `tests/golden/<preset>.txt` is the context at the end of the story, and `diary-138.txt` the one in the night when
 the clocks go back. Read them by eye whenever they change.
-`TESTS_GOLDEN=write pytest tests/test_golden.py` writes them instead of comparing them.
+`TESTS_GOLDEN=write pytest tests/golden/test_golden.py` writes them instead of comparing them.
 """
 
 import os
