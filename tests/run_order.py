@@ -47,10 +47,10 @@ does no work for as long fails them without a fault (tests/work/test_dispatcher.
 PROCESSES = (
     "tests/commands/",
     "tests/demo/",
+    "tests/deploy/test_deploy.py",
     "tests/local/",
     "tests/oracle/",
     "tests/soak/",
-    "tests/test_deploy.py",
     "tests/test_linear_parsing.py",
 )
 """Files and folders that may be left out as a whole, although not all of their tests ask for the servers: they start

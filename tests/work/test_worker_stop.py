@@ -12,9 +12,9 @@ from app.dispatcher import RELEASE_S, SIGN_OFF_S
 from app.kit.db import Database
 from app.kit.settings import Settings
 from tests.book import due_rows, statuses
+from tests.deploy.test_deploy import SERVICES
 from tests.scripted_model import ScriptedModel
 from tests.talk import append, talk
-from tests.test_deploy import SERVICES
 from tests.worker_processes import PATIENCE_S, Workers, until_all_is_made
 
 CLOSING_S = 3

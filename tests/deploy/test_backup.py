@@ -25,7 +25,7 @@ from tests.local.former import former_postgres
 from tests.slowness import SLOWNESS
 from tests.talk import append, ok, put, said, talk
 
-PAGE = (Path(__file__).parent.parent / "docs/deploy.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/deploy.md").read_text(encoding="utf-8")
 RESTORING, CONVERTING = (
     re.findall(
         r"^docker compose exec -T postgres ((?:pg_dump|createdb|pg_restore|psql|dropdb) .*)$", part, re.MULTILINE

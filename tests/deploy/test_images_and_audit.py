@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 WORKFLOW: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
 (AUDIT,) = (step["run"] for step in WORKFLOW["jobs"]["audit"]["steps"] if step.get("name") == "audit")
 DIGEST = "sha256:" + "0123456789abcdef" * 4

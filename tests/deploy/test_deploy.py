@@ -17,7 +17,7 @@ import yaml
 from app.kit.settings import PREFIX, Settings
 from tests.local.former import KNOWN, LETTERS, former_postgres
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if "build" in service}
