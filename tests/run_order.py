@@ -48,10 +48,10 @@ PROCESSES = (
     "tests/commands/",
     "tests/demo/",
     "tests/deploy/test_deploy.py",
+    "tests/house/test_linear_parsing.py",
     "tests/local/",
     "tests/oracle/",
     "tests/soak/",
-    "tests/test_linear_parsing.py",
 )
 """Files and folders that may be left out as a whole, although not all of their tests ask for the servers: they start
 their own processes, or take long."""

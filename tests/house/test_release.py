@@ -14,7 +14,7 @@ from app import RELEASE
 from tests.slowness import ALLOCATOR, SLOWNESS
 from tests.talk import ok
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 

@@ -8,7 +8,7 @@ from tests.conftest import file_of, needs_servers
 from tests.run_order import ALWAYS, PROCESSES, is_left_out, may_be_left_out, order_files
 from tests.slowness import SLOWNESS
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 WITH_SERVERS = [f"tests/lines/test_{n}.py" for n in range(20)]
 CHEAP, PROTECTING, SLOW = "tests/kit/test_tokens.py", ALWAYS[0], "tests/oracle/test_memo_oracle.py"
 

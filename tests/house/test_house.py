@@ -13,7 +13,7 @@ import pytest
 
 from app.kit.settings import PREFIX, Settings
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "app").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 MORE = sorted(path for folder in ("alembic", "bench") for path in (ROOT / folder).rglob("*.py"))
