@@ -14,7 +14,7 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.tokens import count_tokens
 from tests.conftest import NOON
-from tests.context.chats import CHAT
+from tests.context.api.chats import CHAT
 from tests.statements import watched
 from tests.talk import FORMATS, WAITING_FOR_NOTHING, Json, append, context, get, ok, put, said, talk, talk_with_memos
 

@@ -10,7 +10,7 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from tests.background import settle_rounds
 from tests.book import ask as ask_book
-from tests.context.chats import CHAT
+from tests.context.api.chats import CHAT
 from tests.scenes.story import BY_HAND, set_break, story_model
 from tests.scripted_model import ScriptedModel
 from tests.statements import watched

@@ -13,7 +13,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from tests.book import key_column
-from tests.context.chats import CHAT, LORE
+from tests.context.api.chats import CHAT, LORE
 from tests.statements import watched
 from tests.talk import CALL, FORMATS, Json, append, context, edit, get, ok, put, said, talk, talk_with_memos
 

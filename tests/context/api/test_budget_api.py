@@ -4,7 +4,7 @@ import httpx
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from tests.context.chats import CHAT, LORE
+from tests.context.api.chats import CHAT, LORE
 from tests.talk import append, context, ok, put, said, talk, talk_with_memos
 
 
