@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.oracle.reference import Message
+    from tests.oracle.reference.lines import Message
 
 
 @dataclass

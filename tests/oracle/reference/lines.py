@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from app.kit.tokens import count_tokens
-from tests.oracle.call_reference import Call, is_discarded, resolve
-from tests.oracle.name_reference import Naming
-from tests.oracle.session_reference import FIRST, Session, begins_session, truncate_sessions
+from tests.oracle.reference.calls import Call, is_discarded, resolve
+from tests.oracle.reference.names import Naming
+from tests.oracle.reference.sessions import FIRST, Session, begins_session, truncate_sessions
 from tests.talk import Json
 
 Source = list[tuple[int, str, str | None, str]]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from app.chats.eligibility import Filters
 from app.chats.hashes import DIGEST_BYTES, content_digest, range_hash
-from tests.oracle.reference import Line, Message
+from tests.oracle.reference.lines import Line, Message
+from tests.oracle.reference.tables import DiaryEntry, Scene, Tables, Version
 from tests.oracle.service import WORD
-from tests.oracle.tables import DiaryEntry, Scene, Tables, Version
 
 
 def current_chain(versions: Sequence[Version]) -> list[Version]:

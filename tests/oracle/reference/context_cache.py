@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.kit.tokens import count_tokens
-from tests.oracle import chains
-from tests.oracle.narrative_reference import NarrativeLine
+from tests.oracle.reference import chains
+from tests.oracle.reference.narratives import NarrativeLine
+from tests.oracle.reference.tables import DiaryEntry, Scene, Tables, Version
 from tests.oracle.service import WORD
-from tests.oracle.tables import DiaryEntry, Scene, Tables, Version
 from tests.talk import Json
 
 RECENT_LINES = 20

@@ -1,7 +1,7 @@
 """The reference model of what the chats of one user know: facts and core blocks.
 
 All that was ever said is in one list. Whether a statement is live, which one holds, and what the text of a block is
-are looked up in it each time, with the calls of the lines (`call_reference.py`). Nothing follows changes of messages.
+are looked up in it each time, with the calls of the lines (`calls.py`). Nothing follows changes of messages.
 """
 
 from bisect import bisect_left
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 
-from tests.oracle.reference import Line, Settings
+from tests.oracle.reference.lines import Line, Settings
 from tests.talk import Json
 
 SCOPES = ("chat", "character", "user")

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.oracle.reference import Line, Message
+    from tests.oracle.reference.lines import Line, Message
 
 RETRY_WINDOW = timedelta(minutes=10)
 

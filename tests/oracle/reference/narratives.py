@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from tests.oracle.reference import Line, Settings
-from tests.oracle.tables import Tables
+from tests.oracle.reference.lines import Line, Settings
+from tests.oracle.reference.tables import Tables
 from tests.talk import Json
 
 VersionKey = tuple[str, str, int]

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
-from tests.oracle.call_reference import bind_text, move_calls, resolve
-from tests.oracle.reference import Line, Message
-from tests.oracle.session_reference import move_sessions
+from tests.oracle.reference.calls import bind_text, move_calls, resolve
+from tests.oracle.reference.lines import Line, Message
+from tests.oracle.reference.sessions import move_sessions
 
 
 @dataclass
