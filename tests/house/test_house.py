@@ -131,7 +131,7 @@ def test_a_file_is_not_too_long(path: Path) -> None:
 
 
 def test_a_folder_has_few_modules() -> None:
-    modules = Counter(path.parent for path in MODULES if path.name != "__init__.py")
+    modules = Counter(path.parent for path in [*MODULES, *TESTS] if path.name != "__init__.py")
     assert {_name(folder): count for folder, count in modules.items() if count > MAX_MODULES} == {}
 
 
