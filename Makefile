@@ -68,7 +68,7 @@ check-long: check ## check, tests/oracle with 1024 examples each and a new seed,
 	TESTS_SEED=$(SEED) $(BIN)/pytest tests/conformance/operations.py
 
 # The tests that try more in check-long.
-LONGER := tests/oracle tests/test_bad_input.py tests/facts/test_plans.py tests/chats/test_rename_sessions.py \
+LONGER := tests/oracle tests/api/test_bad_input.py tests/facts/test_plans.py tests/chats/test_rename_sessions.py \
 	tests/scenes/test_changing_story.py tests/local/test_conversion.py
 
 # The minutes of the soak in check-long.

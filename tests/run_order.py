@@ -19,6 +19,7 @@ SEED = os.environ.get("TESTS_ORDER", "" if float("inf") == UNTIL_S else f"{UNTIL
 LEFT_OUT = "the time of `make check` is over; `make test` and `make check-long` run this test"
 
 ALWAYS = (
+    "tests/api/test_tenants.py",
     "tests/chats/test_changing_races.py",
     "tests/chats/test_erased_words.py",
     "tests/chats/test_erasing_api.py",
@@ -32,26 +33,25 @@ ALWAYS = (
     "tests/kit/test_log.py",
     "tests/kit/test_work_queue.py",
     "tests/messages/test_messages_api.py",
-    "tests/test_catalog.py",
-    "tests/test_kills.py",
-    "tests/test_migrations.py",
-    "tests/test_tenants.py",
-    "tests/test_upgrade.py",
+    "tests/schema/test_catalog.py",
+    "tests/schema/test_migrations.py",
+    "tests/upgrade/test_upgrade.py",
+    "tests/work/test_kills.py",
 )
 """Files that always run, although their tests need servers: no message is lost, doubled, or shown to others.
 
 Files whose verdicts depend on the service's own times, such as a lease of 15 s, are not among them: a machine that
-does no work for as long fails them without a fault (tests/test_dispatcher.py).
+does no work for as long fails them without a fault (tests/work/test_dispatcher.py).
 """
 
 PROCESSES = (
     "tests/commands/",
     "tests/demo/",
+    "tests/deploy/test_deploy.py",
+    "tests/house/test_linear_parsing.py",
     "tests/local/",
     "tests/oracle/",
     "tests/soak/",
-    "tests/test_deploy.py",
-    "tests/test_linear_parsing.py",
 )
 """Files and folders that may be left out as a whole, although not all of their tests ask for the servers: they start
 their own processes, or take long."""

@@ -19,9 +19,9 @@ from app.search.recall_memory import AWAY_S
 from tests.chats.words_everywhere import count_word, list_columns, read_redis, write_everywhere
 from tests.kit.test_worker_notifier import notifying
 from tests.layers.sample import Stage
+from tests.schema.test_catalog import WITHOUT_WORDS
 from tests.slowness import SLOWNESS
 from tests.talk import ok, put
-from tests.test_catalog import WITHOUT_WORDS
 
 QUOTES_NOTHING = {("work", "error"), ("chats", "last_cut"), ("chats", "changed")} | {
     (table, "refusals") for table in ("work", "memos", "scenes", "narrative_versions", "consolidations")

@@ -29,8 +29,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.api.path_parameters import CHARACTER, SCHEMA, fill_path
 from tests.layers.samples import SAMPLES, list_settings
-from tests.path_parameters import CHARACTER, SCHEMA, fill_path
 from tests.soak.stack import ADMIN_KEY, Stack, open_directory
 from tests.talk import append, ok, put, talk
 

@@ -10,8 +10,8 @@ from app.kit.ids import chat_key
 from app.layers.documents import Document, list_documents
 from app.registry import LAYERS
 from tests.background import settle_rounds
+from tests.layers.test_origin import SETTINGS
 from tests.talk import Json, append, edit, get, ok, put, talk
-from tests.test_origin import SETTINGS
 
 
 @pytest.fixture

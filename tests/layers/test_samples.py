@@ -9,10 +9,10 @@ from app.chats.settings import effective
 from app.layers.layer import Layer
 from app.lines.line_copy import list_copied
 from app.registry import LAYERS
+from tests.api.path_parameters import CHAT, find_layer_of, find_lists, is_listed, list_operations
 from tests.golden.author import Author
 from tests.golden.script import read_story
 from tests.layers.samples import SAMPLES, find_sample
-from tests.path_parameters import CHAT, find_layer_of, find_lists, is_listed, list_operations
 
 each_layer = pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
 

@@ -13,11 +13,11 @@ from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.limits import TokenLimits
+from tests.api.wild import WILD_TEXTS
 from tests.conftest import client_of
 from tests.operations.limited import CALL_TOKENS, limited_api, limited_worker, make_key
 from tests.scripted_model import ScriptedModel, refuses
 from tests.talk import append, ok, talk
-from tests.wild import WILD_TEXTS
 
 MONTH_S = 30 * 86_400.0
 

@@ -5,8 +5,8 @@ from hypothesis.stateful import precondition, rule
 
 from tests.oracle.chat_machine import ChatMachine, picks
 from tests.oracle.driver import Chat
-from tests.oracle.reference import Message
-from tests.oracle.reimport import Wanted
+from tests.oracle.reference.lines import Message
+from tests.oracle.reference.reimport import Wanted
 from tests.talk import Json
 
 ways = st.sampled_from(["none"] * 4 + ["older", "to come", "swipe", "newest swipe"])

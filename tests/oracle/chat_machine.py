@@ -7,12 +7,12 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from app.kit.work_queue import MAX_ATTEMPTS, RETRY_DELAYS_S
 from tests.oracle.answers import ANSWERS
-from tests.oracle.call_reference import bind_text
 from tests.oracle.driver import Chat, Checkpoint, Driver
-from tests.oracle.reference import Line
-from tests.oracle.reimport import Wanted
+from tests.oracle.reference.calls import bind_text
+from tests.oracle.reference.lines import Line
+from tests.oracle.reference.reimport import Wanted
+from tests.oracle.reference.sessions import is_empty
 from tests.oracle.service import Snapshot
-from tests.oracle.session_reference import is_empty
 
 MAX_CHATS = 3
 MAX_ROUNDS = 12

@@ -5,7 +5,7 @@ import orjson
 from app.chats.hashes import content_digest, range_hash
 from app.passages.handlers import INDEX
 from tests.oracle.misbehaviour import repeats_misbehaviour
-from tests.oracle.reference import Line, Memo, Message
+from tests.oracle.reference.lines import Line, Memo, Message
 from tests.oracle.service import WORD, Snapshot
 from tests.talk import Json
 

@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from tests.oracle import checks
 from tests.oracle.answers import ANSWERS, GOOD, REFUSED, UNCERTAIN
-from tests.oracle.reference import Line, Memo, Message
-from tests.oracle.reimport import (
+from tests.oracle.reference.lines import Line, Memo, Message
+from tests.oracle.reference.reimport import (
     Wanted,
     divergence,
     is_found_by_neighbours,

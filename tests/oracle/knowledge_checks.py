@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.oracle.knowledge_reference import (
+from tests.oracle.reference.knowledge import (
     BLOCK,
     CHARACTER,
     FACT,

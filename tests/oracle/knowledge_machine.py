@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from tests.oracle import knowledge_checks as checks
-from tests.oracle.call_reference import find_retried, make_call
 from tests.oracle.call_rules import CallRules, ways
 from tests.oracle.chat_machine import kind_lists, picks
 from tests.oracle.driver import Chat
-from tests.oracle.knowledge_reference import (
+from tests.oracle.reference.calls import find_retried, make_call
+from tests.oracle.reference.knowledge import (
     BLOCK,
     CHARACTER,
     FACT,
@@ -24,7 +24,7 @@ from tests.oracle.knowledge_reference import (
     Viewer,
     write,
 )
-from tests.oracle.reference import Line, Message
+from tests.oracle.reference.lines import Line, Message
 from tests.oracle.service import WORD, Snapshot
 from tests.talk import Json
 

@@ -17,9 +17,9 @@ from app.kit.ids import chat_key
 from app.search.known import MAX_LIKELY
 from tests.oracle.answers import ANSWERS, misbehave
 from tests.oracle.chat_machine import ChatMachine, kind_lists, picks
-from tests.oracle.decision_reference import Decisions
 from tests.oracle.driver import Chat
-from tests.oracle.reference import NAMES, Line, Message, Settings
+from tests.oracle.reference.decisions import Decisions
+from tests.oracle.reference.lines import NAMES, Line, Message, Settings
 from tests.oracle.service import WORD, Service, Snapshot
 from tests.scripted_model import Request, Step, refuses
 from tests.talk import Json

@@ -7,7 +7,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from tests.oracle import checks
 from tests.oracle.chat_machine import kind_lists, picks
-from tests.oracle.reference import NAMES, Line, Settings
+from tests.oracle.reference.lines import NAMES, Line, Settings
 from tests.oracle.rename_rules import RenameRules
 
 

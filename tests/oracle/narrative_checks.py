@@ -5,8 +5,9 @@ from itertools import pairwise
 from app.chats.eligibility import Filters
 from app.diary.handlers import FOLD, WRITE
 from app.narratives.service import NO_SOURCE
-from tests.oracle import chains
-from tests.oracle.context_cache import (
+from tests.oracle.misbehaviour import repeats_misbehaviour
+from tests.oracle.reference import chains
+from tests.oracle.reference.context_cache import (
     cached_words,
     compact,
     excludes_person_version,
@@ -17,11 +18,10 @@ from tests.oracle.context_cache import (
     shown_recap,
     valid_folds,
 )
-from tests.oracle.misbehaviour import repeats_misbehaviour
-from tests.oracle.narrative_reference import NarrativeLine
-from tests.oracle.reference import drop_unsent
+from tests.oracle.reference.lines import drop_unsent
+from tests.oracle.reference.narratives import NarrativeLine
+from tests.oracle.reference.tables import DiaryEntry, Tables, Version
 from tests.oracle.service import WORD, Snapshot
-from tests.oracle.tables import DiaryEntry, Tables, Version
 from tests.talk import Json
 
 _EVERYTHING = Filters(include_system=True)

@@ -7,8 +7,8 @@ from tests.oracle import checks, narrative_checks
 from tests.oracle.answers import REFUSED, UNCERTAIN
 from tests.oracle.chat_machine import kind_lists, picks
 from tests.oracle.driver import Chat
-from tests.oracle.narrative_reference import NarrativeLine, NarrativeSettings
-from tests.oracle.reference import NAMES
+from tests.oracle.reference.lines import NAMES
+from tests.oracle.reference.narratives import NarrativeLine, NarrativeSettings
 from tests.oracle.rename_rules import RenameRules
 from tests.oracle.service import Snapshot
 from tests.oracle.tool_rules import ToolRules

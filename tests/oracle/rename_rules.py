@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from tests.oracle.chat_machine import ChatMachine, picks
-from tests.oracle.reference import NAMES
+from tests.oracle.reference.lines import NAMES
+from tests.oracle.reference.tables import Tables
 from tests.oracle.service import Snapshot
-from tests.oracle.tables import Tables
 
 new_names = st.sampled_from([*NAMES.values(), "Ilse", "Noor"])
 """The first name, that of the user, and two more."""

@@ -16,7 +16,7 @@ from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.memos.handlers import read_window
-from tests.oracle.tables import Tables, read_tables
+from tests.oracle.reference.tables import Tables, read_tables
 from tests.scripted_model import Request, ScriptedModel
 from tests.slowness import SLOWNESS
 from tests.talk import FORMATS, Json, ok

@@ -5,11 +5,11 @@ from hypothesis.stateful import initialize
 
 from tests.oracle import checks
 from tests.oracle.chat_machine import kind_lists
-from tests.oracle.context_cache import cached_words, compact, expected_cache, held_diaries
 from tests.oracle.driver import Chat
 from tests.oracle.narrative_checks import check_character, check_held
-from tests.oracle.narrative_reference import NarrativeLine, NarrativeSettings
-from tests.oracle.reference import NAMES
+from tests.oracle.reference.context_cache import cached_words, compact, expected_cache, held_diaries
+from tests.oracle.reference.lines import NAMES
+from tests.oracle.reference.narratives import NarrativeLine, NarrativeSettings
 from tests.oracle.rename_rules import RenameRules
 from tests.oracle.service import Snapshot
 from tests.oracle.tool_rules import ToolRules

@@ -3,11 +3,11 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from tests.oracle.call_reference import find_retried, make_call
 from tests.oracle.call_rules import CallRules, ways
 from tests.oracle.chat_machine import picks
 from tests.oracle.driver import Chat
-from tests.oracle.tables import Tables
+from tests.oracle.reference.calls import find_retried, make_call
+from tests.oracle.reference.tables import Tables
 from tests.talk import Json
 
 

@@ -1,4 +1,4 @@
--- All rows of a database of Memobook. `tests/test_upgrade.py` loads them and upgrades the schema.
+-- All rows of a database of Memobook. `tests/upgrade/test_upgrade.py` loads them and upgrades the schema.
 -- Revision b52e9d417c08, after 4 migrations.
 -- Keys and secrets are not real.
 

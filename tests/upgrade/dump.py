@@ -25,7 +25,7 @@ _BLOCK = re.compile(r"^COPY (\w+) \((.+)\) FROM stdin;\n((?:.*\n)*?)\\\.\n", re.
 _REVISION = re.compile(r"^-- Revision (\w+), after (\d+) migrations\.$", re.MULTILINE)
 
 _HEADER = """\
--- All rows of a database of Memobook. `tests/test_upgrade.py` loads them and upgrades the schema.
+-- All rows of a database of Memobook. `tests/upgrade/test_upgrade.py` loads them and upgrades the schema.
 -- Revision {revision}, after {migrations} migrations.
 -- Keys and secrets are not real.
 """

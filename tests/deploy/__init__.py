@@ -1,0 +1,1 @@
+"""The files that a service is deployed with, and the commands of docs/deploy.md."""

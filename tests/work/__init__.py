@@ -1,0 +1,1 @@
+"""Background work of all layers: the worker's loop, its process, and what neither may lose."""
