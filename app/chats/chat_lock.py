@@ -59,6 +59,11 @@ class ChatRef:
             only_chat=caller.only_chat,
         )
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether the caller's token is limited to a user or a chat. It must not write what other users see."""
+        return self.only_user is not None or self.keeps_user
+
     def unknown(self) -> ChatNotFound:
         """Return the error for a chat that does not exist for this caller."""
         return ChatNotFound(f"There is no chat {self.chat_id!r}.")

@@ -30,7 +30,11 @@ from app.kit.wire import MAX_METADATA_BYTES
 from app.kit.work_queue import WorkItem
 
 SCOPE_SETTINGS = (("memories", "learn_scope"), ("diary", "scope"))
-"""The settings that let other chats see what a chat learns. Their default is `chat`, in all presets."""
+"""The settings that let other chats see what a chat learns. Their default is `chat`, in all presets.
+
+A token that is limited to the chat itself cannot choose a wider scope. Nor can a token that is limited to a user or a
+chat choose `global`: what the chat then learnt would be in the prompts of all users.
+"""
 
 _ERASING_ROUNDS = 10
 """How often an erasure lists and erases the chats of a user before it gives up, because new ones keep appearing."""
@@ -40,7 +44,7 @@ async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: da
     """Create a chat or merge `put` into it; return the chat and whether it was created.
 
     Raises ChatNotFound, CharacterMismatch, CharacterTaken, and Forbidden if the caller's token may not change the
-    chat's user, or may not set a wider scope (`SCOPE_SETTINGS`).
+    chat's user, or may not choose the scope of a setting (`may_choose_scope`).
     """
     if ref.only_user is not None and "user_id" in put.model_fields_set and put.user_id != ref.only_user:
         raise ref.unknown()
@@ -50,8 +54,8 @@ async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: da
         raise Forbidden("A token that is limited to a chat cannot change the chat's user.")
     record(db_session, head.line, SETTINGS)
     line_changes = _line_changes(chat, put)
-    if ref.only_chat and "settings" in line_changes:
-        _check_scopes(chat.settings, line_changes["settings"])
+    if "settings" in line_changes:
+        _check_scopes(ref, chat.settings, line_changes["settings"])
     await queries.update_line(db_session, head.line, line_changes)
     changes, former_key = _chat_changes(chat, put), chat.user_key
     await queries.update_chat(db_session, ref.key, changes)
@@ -223,12 +227,23 @@ def _chat_changes(chat: ChatLine, put: ChatPut) -> dict[str, Any]:
     return values
 
 
-def _check_scopes(former: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Raise Forbidden if a changed setting makes the chat write into a scope that is wider than the chat."""
+def may_choose_scope(ref: ChatRef, scope: Any) -> bool:
+    """Return whether the caller may choose a value for a setting of `SCOPE_SETTINGS`; None is the default."""
+    if scope in (None, "chat"):
+        return True
+    return not ref.only_chat and not (scope == "global" and ref.is_limited)
+
+
+def _check_scopes(ref: ChatRef, former: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Raise Forbidden if a changed setting makes the chat write into a scope into which the caller must not write."""
     for section, name in SCOPE_SETTINGS:
         before, after = ((given.get(section) or {}).get(name) for given in (former, settings))
-        if after not in (None, "chat", before):
-            raise Forbidden(f"A token that is limited to the chat cannot set {section}.{name} to {after!r}.")
+        if after != before and not may_choose_scope(ref, after):
+            raise Forbidden(f"A token that is limited to {_limit_of(ref)} cannot set {section}.{name} to {after!r}.")
+
+
+def _limit_of(ref: ChatRef) -> str:
+    return "the chat" if ref.keeps_user else "a user"
 
 
 def _merge_settings(chat: ChatLine, given: dict[str, Any]) -> dict[str, Any]:

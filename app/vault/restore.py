@@ -20,7 +20,7 @@ from app.chats.heads import lock_line
 from app.chats.models import CURRENT
 from app.chats.revision import register_new
 from app.chats.schemas import ChatPut
-from app.chats.service import SCOPE_SETTINGS
+from app.chats.service import SCOPE_SETTINGS, may_choose_scope
 from app.chats.settings import effective
 from app.kit.auth import Forbidden
 from app.kit.db import DbSession, defer
@@ -174,12 +174,12 @@ class _Restoring:
             raise _wrong(row, "line_status: must be current in the first line, and in no other")
         _check_fields(row)
         self.line_ids.add(line_id)
-        if self._ref.only_chat:
-            settings = fields.get("settings")
-            for section, name in SCOPE_SETTINGS:
-                chosen = settings.get(section) if isinstance(settings, dict) else None
-                if isinstance(chosen, dict) and chosen.get(name) not in (None, "chat"):
-                    raise Forbidden(f"A token that is limited to the chat cannot import the setting {section}.{name}.")
+        settings = fields.get("settings")
+        for section, name in SCOPE_SETTINGS:
+            chosen = settings.get(section) if isinstance(settings, dict) else None
+            scope = chosen.get(name) if isinstance(chosen, dict) else None
+            if not may_choose_scope(self._ref, scope):
+                raise Forbidden(f"This token cannot import the setting {section}.{name}: {scope!r}.")
 
     def _check_wide(self, row: Row, statement_ids: set[str]) -> None:
         """Check a row of a user's or the tenant's scope, and add its statement's id to `statement_ids`."""

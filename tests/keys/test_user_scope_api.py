@@ -223,6 +223,21 @@ async def test_a_limited_token_cannot_widen_a_scope_setting(app: FastAPI, api: h
         await put(plain, settings=narrow, status=200)
 
 
+async def test_no_limited_token_can_write_for_all_users(app: FastAPI, stage: Stage) -> None:
+    given, chat = {"memories": {"learn_scope": "global"}}, "/v1/chats/c"
+    await put(stage.full, "other", user_id="mira", settings=given)
+    vault = await stage.full.get("/v1/chats/other/export", params={"format": "vault"})
+    async with client_of(app, await _token(stage.full, user_id="mira", chat_id=None)) as of_user:
+        for client in (of_user, stage.flagged):
+            refused = await client.put(chat, json={"settings": given})
+            assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+            ok(await client.put(chat, json={"settings": {"memories": {"learn_scope": "character"}}}), 200)
+        imported = await of_user.post("/v1/import", params={"format": "vault", "chat_id": "new"}, content=vault.content)
+        assert (imported.status_code, imported.json()["code"]) == (403, "forbidden")
+        await put(stage.full, settings=given, status=200)
+        ok(await of_user.put(chat, json={"settings": given}), 200)  # unchanged
+
+
 async def test_a_tag_is_valid_only_for_one_kind_of_caller(stage: Stage) -> None:
     path = "/v1/chats/c/context"
     tags = {who: (await getattr(stage, who).get(path)).headers["ETag"] for who in ("full", "flagged", "plain")}

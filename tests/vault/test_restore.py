@@ -206,7 +206,11 @@ async def test_facts_deleted_by_a_person_are_not_restored(
 async def test_only_an_unlimited_key_restores_a_tenants_knowledge(
     api: httpx.AsyncClient, database: Database, connection: Connection, tenant: str
 ) -> None:
-    vault = await _teach(api, database, tenant, "global")
+    learning = await _teach(api, database, tenant, "global")
+    with pytest.raises(Forbidden, match="learn_scope"):
+        await restore(database, learning, ref_of(tenant, "d", only_user="mira"))
+    await put(api, settings={"memories": {"learn_scope": "user"}}, status=200)
+    vault = await export(database, ref_of(tenant))
     ok(await api.delete("/v1/chats/c"), 204)
     await restore(database, vault, ref_of(tenant, "d", only_user="mira"))
     assert await _count_known(connection, tenant_key(tenant)) == 0
