@@ -42,6 +42,8 @@ async def test_the_memory_and_the_table_are_printed(model: ScriptedModel, tmp_pa
     assert (code, error) == (0, "")
     assert "The memo book: 5 memos of 40 messages" in out
     assert "The summary of messages" in out
+    assert "quoted, the model declined" in out
+    assert "no model" not in out
     assert "scripted: 40 messages in" in out
     rows = {line.split()[0]: line.split() for line in out[out.index("tokens in") :].splitlines() if line[:1].isalpha()}
     assert rows["memos"][1:8] == ["4", "1", "0", "0", "6", "2", "0"]
