@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.talk import Json, add_swipe, append, context, edit, get, ok, put, said
+from tests.talk import Json, add_swipe, append, context, edit, get, ok, put, reimport, said, select_swipe
 
 STAMP = "[04/01 22:15] Sakura: "
 
@@ -80,6 +80,21 @@ async def test_a_stamp_without_text_stays_after_an_echo(api: httpx.AsyncClient) 
     await inline(api)
     (stored,) = (await append(api, [said(2, content=STAMP * 2)]))["messages"]
     assert stored["content"] == STAMP
+
+
+@pytest.mark.parametrize("selected", [0, 1, 2])
+async def test_given_swipes_keep_their_indexes_without_echoes(api: httpx.AsyncClient, selected: int) -> None:
+    await inline(api)
+    texts = ["I stayed.", "I stayed.", "I left."]
+    given = {"id": "m2", "role": "assistant", "swipes": [f"{STAMP}{texts[0]}", *texts[1:]], "selected_swipe": selected}
+    first = await append(api, [said(1), given])
+    assert first["messages"][1]["content"] == texts[selected]
+    assert await append(api, [said(1), given], status=200) == first | {"created": 0}
+    line = (await get(api, ""))["line"]
+    assert await reimport(api, [said(1), given]) == {"added": 0, "changed": 0, "removed": 0, "line": line}
+    for index, text in enumerate(texts):
+        shown = await select_swipe(api, "m2", index)
+        assert (shown["content"], shown["swipes"]) == (text, texts)
 
 
 @pytest.mark.parametrize("copies", [1, 2])
