@@ -5,13 +5,14 @@ are made from the same parts, the one with the smaller budget never contains any
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 from app.context.blocks import BlockLayout
 from app.context.formats import count_tokens_of, is_said, word
 from app.context.merging import merge_contributions
 from app.context.order import arrange
 from app.context.parts import Fitted, Omission, Parts, build_segment
-from app.context.segments import RenderOptions, Segment
+from app.context.segments import HistoryMessage, RenderOptions, Segment
 from app.context.trims import shorten
 from app.context.wording import is_blank
 
@@ -40,8 +41,13 @@ def fit(parts: Parts, max_tokens: int, render_options: RenderOptions) -> Fitted:
     raise BudgetTooSmallError(count_tokens_of(left.layout))
 
 
+def _why_unsaid(entry: HistoryMessage) -> Literal["blank", "unanswered_call"]:
+    """Return why a message is left out that has nothing to send."""
+    return "unanswered_call" if entry.unanswered else "blank"
+
+
 def _list_blank(parts: Parts, segments: Sequence[Segment], layout: BlockLayout) -> tuple[Omission, ...]:
-    """Return an omission for each blank segment and each blank message.
+    """Return an omission for each blank segment and each message without text and without answered tool calls.
 
     `layout` is rendered from `segments` and the messages of `parts`. It does not contain the blank ones.
     """
@@ -50,5 +56,5 @@ def _list_blank(parts: Parts, segments: Sequence[Segment], layout: BlockLayout) 
         return ()
     return (
         *(Omission(one.name, "blank", one.tokens) for one in segments if is_blank(one.text)),
-        *(Omission(f"message:{one.message_id}", "blank", one.tokens) for one in messages if not is_said(one)),
+        *(Omission(f"message:{one.message_id}", _why_unsaid(one), one.tokens) for one in messages if not is_said(one)),
     )

@@ -34,7 +34,7 @@ def drop_unanswered_calls(entries: Sequence[HistoryMessage]) -> Sequence[History
     """Return the entries without the tool calls that have no result with text.
 
     Providers refuse such a call, and if it were written as text, the model would imitate it. A message that only made
-    such calls is still returned, with a blank text.
+    such calls is still returned, with a blank text and marked as `unanswered`.
     """
     if not any(entry.tool_calls for entry in entries):
         return entries
@@ -44,7 +44,7 @@ def drop_unanswered_calls(entries: Sequence[HistoryMessage]) -> Sequence[History
     left = []
     for index, entry in enumerate(entries):
         calls = [call for call in entry.tool_calls or () if str(call.get("id")) in answered.get(index, ())]
-        left.append(entry._replace(tool_calls=calls or None) if entry.tool_calls else entry)
+        left.append(entry._replace(tool_calls=calls or None, unanswered=not calls) if entry.tool_calls else entry)
     return left
 
 

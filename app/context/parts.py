@@ -49,7 +49,7 @@ class Omission:
     """
 
     name: str
-    why: Literal["blank", "budget", "max_tokens", "no_vectors"]
+    why: Literal["blank", "unanswered_call", "budget", "max_tokens", "no_vectors"]
     tokens: int
 
 

@@ -243,7 +243,7 @@ def read_history(stored: str | None) -> Sequence[HistoryMessage]:
     """Return the messages in `stored`, a column of the statement; the column is None if there are no messages."""
     if stored is None:
         return ()
-    entries = [HistoryMessage._make(fields) for fields in reversed(orjson.loads(stored))]
+    entries = [HistoryMessage(*fields) for fields in reversed(orjson.loads(stored))]
     return [entry._replace(text=UNREAD) if entry.text is None else entry for entry in entries]
 
 

@@ -238,8 +238,8 @@ class OmissionOut(BaseModel):
     name: str = Field(description="A segment (`history`), a part of one (`memos 1–5`), or a message (`message:<id>`).")
     why: str = Field(
         description="`max_tokens`: the context would be too long with it. `budget`: it exceeds the budget of its "
-        "segment. `blank`: it has no text. `no_vectors`: recall compared only words, because the embedding model did "
-        "not answer in time."
+        "segment. `blank`: it has no text. `unanswered_call`: it only calls tools, and none of its calls has a result "
+        "with text. `no_vectors`: recall compared only words, because the embedding model did not answer in time."
     )
     tokens: int = Field(description="The o200k tokens of its text.")
 

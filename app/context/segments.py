@@ -32,6 +32,7 @@ class HistoryMessage(NamedTuple):
         sent_at: When it was sent, as RFC 3339; only inline timestamps and recall (`find_hour`) use it.
         tool_calls: The tool calls as appended (in OpenAI's shape), if any.
         tool_call_id: The id of the call whose result this message is.
+        unanswered: Whether it made tool calls that were all dropped, because none has a result.
 
     """
 
@@ -44,6 +45,7 @@ class HistoryMessage(NamedTuple):
     sent_at: str
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
+    unanswered: bool = False
 
 
 class Segment(NamedTuple):

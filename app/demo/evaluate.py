@@ -10,8 +10,10 @@ import logging
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -42,8 +44,21 @@ _POLL_S = 0.2
 _ATTEMPTS = 3
 """The evaluation gives up when a work item has begun this many attempts, and an earlier one failed."""
 
-Refusals = list[tuple[str, Refusal]]
 Worker = asyncio.Task[None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Faults:
+    """The refused answers of an evaluation.
+
+    Attributes:
+        refusals: (layer, refusal) of each refused answer.
+        asked_again: For each layer, how many requests followed a refused answer.
+
+    """
+
+    refusals: list[tuple[str, Refusal]] = field(default_factory=list)
+    asked_again: Counter[str] = field(default_factory=Counter)
 
 
 def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,19 +81,19 @@ async def run_eval(options: argparse.Namespace, settings: Settings, prompts: Map
         raise DemoError("no model is configured; set MEMOBOOK_LLM_BASE_URL and MEMOBOOK_LLM_MODEL")
     transcript = read_input(options.input)
     screen = Screen(sys.stdout)
-    with until_signal(screen.say), _private_directory() as data, _collected_refusals() as refusals:
+    with until_signal(screen.say), _private_directory() as data, _collected_faults() as faults:
         async with Stack(data, serve=False) as stack:
             urls = {"database_url": stack.urls.database_url, "redis_url": stack.urls.redis_url}
             own = settings.model_copy(
                 update={**urls, "settle_s": 0.0, "admin_key": None, "tenant_monthly_tokens": None}
             )
             async with _service(own, prompts) as (api, worker):
-                await _evaluate(api, worker, settings.llm_model, transcript, refusals, screen)
+                await _evaluate(api, worker, settings.llm_model, transcript, faults, screen)
     return 0
 
 
 async def _evaluate(
-    api: Api, worker: Worker, model: str, transcript: Transcript, refusals: Refusals, screen: Screen
+    api: Api, worker: Worker, model: str, transcript: Transcript, faults: _Faults, screen: Screen
 ) -> None:
     hidden = set(transcript.hidden)
     moments = take_calls([message for message in transcript.messages if message["id"] not in hidden])
@@ -107,7 +122,7 @@ async def _evaluate(
         *word_summary(await api.get(f"{_CHAT}/summary")),
         *word_scenes(scenes, calendar, []),
         *word_recap(await api.get(f"{_CHAT}/recap")),
-        *word_tally(model, len(messages), seconds, outcomes, usage, refusals),
+        *word_tally(model, len(messages), seconds, outcomes, usage, faults.refusals, faults.asked_again),
     ]
     for line in lines:
         screen.say(line)
@@ -162,31 +177,33 @@ def _private_directory() -> Generator[Path]:
         yield Path(path) / "data"
 
 
-class _RefusalHandler(logging.Handler):
-    """Collects the refusals that `app.layers.ask` logs."""
+class _FaultHandler(logging.Handler):
+    """Collects the refusals, and the requests that follow them, which `app.layers.ask` logs."""
 
-    def __init__(self, refusals: Refusals) -> None:
+    def __init__(self, faults: _Faults) -> None:
         super().__init__()
-        self._refusals = refusals
+        self._faults = faults
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Collect the refusal of a record that has one."""
-        refusal = getattr(record, "refusal", None)
+        """Collect the refusal of a record that has one, and count a request that follows one."""
+        refusal, layer = getattr(record, "refusal", None), getattr(record, "layer", "")
         if isinstance(refusal, Refusal):
-            self._refusals.append((getattr(record, "layer", ""), refusal))
+            self._faults.refusals.append((layer, refusal))
+        if getattr(record, "asked_again", False):
+            self._faults.asked_again[layer] += 1
 
 
 @contextmanager
-def _collected_refusals() -> Generator[Refusals]:
-    """Yield a list to which each refused answer is added during the block, as (layer, refusal)."""
-    refusals: Refusals = []
-    log, handler = logging.getLogger("app.layers.ask"), _RefusalHandler(refusals)
+def _collected_faults() -> Generator[_Faults]:
+    """Yield an object to which each refused answer, and each request after one, is added during the block."""
+    faults = _Faults()
+    log, handler = logging.getLogger("app.layers.ask"), _FaultHandler(faults)
     level, propagates = log.level, log.propagate
     log.addHandler(handler)
-    log.setLevel(logging.INFO)
+    log.setLevel(logging.DEBUG)
     log.propagate = False  # `word_tally` lists the refused answers
     try:
-        yield refusals
+        yield faults
     finally:
         log.removeHandler(handler)
         log.setLevel(level)

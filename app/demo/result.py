@@ -50,7 +50,8 @@ async def word_result(
         lines += word_recap(await api.get(f"{chat}/recap"))
     if ConsolidationSettings.of(settings).enabled:
         facts, memories = await api.get_all(f"{chat}/facts"), await api.get_all(f"{chat}/memories")
-        lines += word_learnt(facts, memories, await api.get_all(f"{chat}/memories", archived=True))
+        has_model = (await api.get("/readyz"))["model"] == "configured"
+        lines += word_learnt(facts, memories, await api.get_all(f"{chat}/memories", archived=True), has_model=has_model)
     character = _choose_character(_names(state), entries)
     context = await api.get(f"{chat}/context", format="text", **({"character": character} if character else {}))
     lines += word_context(context, await api.get_all(f"{chat}/inclusion"), character=character)

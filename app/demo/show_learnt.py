@@ -21,19 +21,28 @@ MOST_SHOWN = 20
 """How many memories are shown; the others are only counted."""
 
 
-def word_learnt(facts: Sequence[Listed], memories: Sequence[Listed], archived: Sequence[Listed]) -> Iterator[str]:
-    """Yield the lines of facts and memories, the strongest memories first, with an example of the `archived` ones."""
+def word_learnt(
+    facts: Sequence[Listed], memories: Sequence[Listed], archived: Sequence[Listed], *, has_model: bool = False
+) -> Iterator[str]:
+    """Yield the lines of facts and memories, the strongest memories first, with an example of the `archived` ones.
+
+    `has_model` is whether a model is configured. A quotation then does not come from the lack of one: the model's
+    answers were refused, or the message was too important to be left out.
+    """
+    authors = _AUTHORS | ({"extractive": "quoted, not written by the model"} if has_model else {})
     known = f"{count(len(facts), 'fact')} and {count(len(memories), 'memory', 'memories')}"
     yield heading(f"What was learnt: {known}")
     if facts:
         yield part("facts")
         for fact in facts:
-            yield fill(f"{fact['key']}: {fact['value']} · {_word_origin(fact)}", 6, BULLET)
+            yield fill(f"{fact['key']}: {fact['value']} · {_word_origin(fact, authors)}", 6, BULLET)
     if memories:
         yield part("memories, the strongest first")
         for memory in memories[:MOST_SHOWN]:
             category = f"({memory['category']}) " if memory["category"] else ""
-            yield fill(f"{memory['score']:.2f}  {category}{memory['content']} · {_word_origin(memory)}", 6, BULLET)
+            yield fill(
+                f"{memory['score']:.2f}  {category}{memory['content']} · {_word_origin(memory, authors)}", 6, BULLET
+            )
     if (more := len(memories) - MOST_SHOWN) > 0:
         yield "\n" + fill(f"{count(more, 'weaker one')} not shown.", 2)
     if archived:
@@ -43,7 +52,7 @@ def word_learnt(facts: Sequence[Listed], memories: Sequence[Listed], archived: S
         yield fill(f"{one['content']} · {was}", 6, BULLET)
 
 
-def _word_origin(one: Listed) -> str:
+def _word_origin(one: Listed, authors: Mapping[str, str]) -> str:
     ids = [source.partition(":")[2] for source in one["sources"]]
     said = f"message {', '.join(ids)}" if len(ids) == 1 else f"messages {', '.join(ids)}" if ids else "no message"
-    return f"{said} · {_AUTHORS[one['origin']]}"
+    return f"{said} · {authors[one['origin']]}"

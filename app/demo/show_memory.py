@@ -19,6 +19,7 @@ from app.demo.words import (
     word_author,
     word_range,
 )
+from app.scenes.detection.breaks import NO_USABLE_ANSWER
 
 Listed = Mapping[str, Any]
 
@@ -82,8 +83,7 @@ def word_scenes(scenes: Sequence[Listed], calendar: Calendar, hidden_seqs: Seque
     """Yield the lines of the scenes, each with its recap and why it ends. Auto-hide has hidden `hidden_seqs`."""
     closed = [scene for scene in scenes if not scene["open"]]
     yield heading(f"The scenes: {len(closed)} closed, {'one' if len(closed) < len(scenes) else 'none'} open")
-    if any(scene["closed_by"] == "time" for scene in closed):
-        hint = "Without a model, scenes end where the story paused longest."
+    for hint in _list_pause_hints([scene["reason"] or "" for scene in closed if scene["closed_by"] == "time"]):
         yield "\n" + fill(hint, 2)
     for scene in scenes:
         last_seq = scene["last_seq"] or scene["first_seq"] + scene["messages"] - 1
@@ -176,6 +176,15 @@ def _word_scene_author(scene: Listed) -> str:
             return word_author(scene)
         case status:
             return f"{status}: {scene['error'] or 'no recap yet'}"
+
+
+def _list_pause_hints(reasons: Sequence[str]) -> Iterator[str]:
+    """Yield why scenes end at pauses, from the reasons of these breaks."""
+    refused = [reason.startswith(NO_USABLE_ANSWER) for reason in reasons]
+    if not all(refused):
+        yield "Without a model, scenes end where the story paused longest."
+    if any(refused):
+        yield "The model's answers about where scenes end were refused; such scenes end where the story paused longest."
 
 
 def _word_recap(recap: str, indent: int) -> Iterator[str]:

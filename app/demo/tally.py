@@ -1,4 +1,4 @@
-"""Formats what a model did in an evaluation: texts made, calls, refused answers, tokens and time. Pure."""
+"""Formats what a model did in an evaluation: texts made, calls, refusals, requests after them, tokens, time. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,8 +7,19 @@ from typing import Any, NamedTuple
 from app.demo.words import count, fill, heading
 from app.kit.refusals import Refusal
 
-_COLUMNS = ("made", "quoted", "empty", "failed", "calls", "refused", "no answer", "tokens in", "tokens out", "seconds")
-_WIDTH = 11
+_COUNTS = (
+    "made",
+    "quoted",
+    "empty",
+    "failed",
+    "calls",
+    "refused",
+    "asked again",
+    "no answer",
+    "tokens in",
+    "tokens out",
+)
+_WIDTHS = {name: max(8, len(name) + 2) for name in (*_COUNTS, "seconds")}
 
 Listed = Mapping[str, Any]
 
@@ -50,6 +61,7 @@ def word_tally(
     outcomes: Mapping[str, Outcome],
     usage: Sequence[Listed],
     refusals: Sequence[tuple[str, Refusal]],
+    asked_again: Mapping[str, int],
 ) -> Iterator[str]:
     """Yield the lines of the table and of the refused answers.
 
@@ -60,19 +72,25 @@ def word_tally(
         outcomes: For each layer that calls the model, the numbers of its texts, by the layer's name.
         usage: The calls of each layer, as `GET /v1/usage` returns them.
         refusals: (layer, refusal) of each refused answer.
+        asked_again: For each layer, how many requests followed a refused answer; a layer without any may be missing.
 
     """
     yield heading(f"{model}: {count(messages, 'message')} in {seconds:,.0f} s")
     yield ""
-    yield " " * 9 + "".join(f"{name:>{_WIDTH}}" for name in _COLUMNS)
+    yield " " * 9 + "".join(f"{name:>{width}}" for name, width in _WIDTHS.items())
     refused = Counter(layer for layer, _ in refusals)
     of_layer = {row["layer"]: row for row in usage}
     for layer, outcome in outcomes.items():
         row = of_layer.get(layer, {})
-        wait_s = f"{row.get('wait_s', 0.0):,.1f}"
-        numbers = (*outcome, row.get("calls", 0), refused[layer], row.get("failures", 0))
+        answers = (row.get("calls", 0), refused[layer], asked_again.get(layer, 0), row.get("failures", 0))
         tokens = (row.get("prompt_tokens", 0), row.get("completion_tokens", 0))
-        yield f"{layer:<9}" + "".join(f"{cell:>{_WIDTH},}" for cell in (*numbers, *tokens)) + f"{wait_s:>{_WIDTH}}"
+        counts = zip(_COUNTS, (*outcome, *answers, *tokens), strict=True)
+        wait_s = f"{row.get('wait_s', 0.0):,.1f}"
+        yield (
+            f"{layer:<9}"
+            + "".join(f"{number:>{_WIDTHS[name]},}" for name, number in counts)
+            + f"{wait_s:>{_WIDTHS['seconds']}}"
+        )
     yield ""
     if not refusals:
         yield "No answer was refused."

@@ -81,10 +81,10 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def word_author(made: Mapping[str, Any]) -> str:
-    """Return who wrote an item, from its `origin` and `model`."""
+    """Return who wrote an item, from its `origin` and `model`; of a quoted one, why the model did not write it."""
     match made["origin"]:
         case "extractive":
-            return "quoted, no model"
+            return _word_quoted([refusal["kind"] for refusal in made.get("refusals", ())])
         case "person":
             return "written by a person"
         case _:
@@ -100,6 +100,14 @@ def join_seqs(seqs: Sequence[int]) -> list[tuple[int, int]]:
         else:
             ranges.append((seq, seq))
     return ranges
+
+
+def _word_quoted(kinds: Sequence[str]) -> str:
+    """Return why a text is quoted from the messages; `kinds` are those of the answers that were refused."""
+    if not kinds:
+        return "quoted, no model"
+    faults = list(dict.fromkeys(kinds))
+    return "quoted, the model declined" if faults == ["declined"] else f"quoted, answers refused ({', '.join(faults)})"
 
 
 def _word_day(day: datetime) -> str:

@@ -18,8 +18,8 @@ _WORDS = {
     "not be . or ..",
 }
 
-COMING = frozenset({"cards", "lorebooks"})
-"""Names in settings that belong to layers which this version does not have yet."""
+_ANNOUNCED = frozenset({"card", "charactercard", "lorebook", "worldinfo", "proxy", "memoryproxy", "event", "webhook"})
+"""Names in settings that belong to parts of the service which this version does not have yet (see `is_announced`)."""
 
 
 MAX_EXPLAINED_ERRORS = 10_000
@@ -86,9 +86,19 @@ def _word_unit(found: Mapping[str, Any]) -> str:
 
 def _word_unknown(loc: tuple[str | int, ...]) -> str:
     *_, section, name = ("", *loc)
-    if section == "settings" and name in COMING:
-        return "belongs to a layer that this version does not have yet; GET /v1/presets lists all settings"
+    if section == "settings" and is_announced(str(name)):
+        return (
+            "belongs to a part of the service that this version does not have yet; GET /v1/presets lists all settings"
+        )
     return "is not a known field"
+
+
+def is_announced(name: str) -> bool:
+    """Return whether a name in settings belongs to a part of the service that this version does not have yet.
+
+    The case, `_` and `-`, and an `s` at the end make no difference, because the names are not fixed yet.
+    """
+    return name.casefold().replace("_", "").replace("-", "").removesuffix("s") in _ANNOUNCED
 
 
 def word_pattern(pattern: str) -> str:

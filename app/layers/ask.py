@@ -140,6 +140,10 @@ class Inquiry:
         raised = max(usual + _ADDED_TEMPERATURE, _LEAST_LAST_TEMPERATURE)
         return max(usual, min(raised, _MOST_LAST_TEMPERATURE))
 
+    def log_asked_again(self) -> None:
+        """Log that the next request follows a refused answer; `memobook eval` counts these lines."""
+        log.debug("the model is asked again for %s", self._layer, extra={"layer": self._layer, "asked_again": True})
+
     def accept(self) -> None:
         """Note that the last answer was usable."""
         self._complaint = None
@@ -187,6 +191,8 @@ async def ask_model(
     while True:
         inquiry.check()
         request = _build(build, inquiry.model.context_tokens - answer_tokens, inquiry.complaint)
+        if inquiry.complaint is not None:
+            inquiry.log_asked_again()
         try:
             answer = await inquiry.model.complete(
                 request, max_tokens=answer_tokens, temperature=inquiry.temperature(usual)

@@ -1,33 +1,47 @@
 """Removes a model's imitations of the service's time stamps. Pure.
 
 With inline timestamps each message in a prompt begins with a stamp, such as `[04/01 22:15] Sakura: `. Models imitate
-the stamps, so their replies begin with one, too. If this stamp were stored, the message would have two of them in the
-next prompt.
+the stamps, so their replies begin with one, too, or even with several. If these stamps were stored, the message would
+have more than one in the next prompt.
 """
 
 import re
+from collections.abc import Sequence
 
 from app.chats.head import Head, NewMessage
 from app.kit.tokens import count_tokens
 
 _STAMP = re.compile(r"\[\d\d/\d\d \d\d:\d\d\] ", re.ASCII)
+_TEXT = re.compile(r"\S")
 
 
 def drop_echo(head: Head, role: str, name: str | None, content: str) -> str:
-    """Return the text of a message, without an imitated stamp at its beginning.
+    """Return the text of a message, without imitated stamps at its beginning.
 
-    The stamp is dropped only in a chat with inline timestamps, from an assistant's message, if the stamp has a current
-    or former name of the message's speaker and a text follows it.
+    Stamps are dropped only in a chat with inline timestamps, from an assistant's message. Each must have a current or
+    former name of the message's speaker, and a text must follow it. All such stamps are dropped, because a model can
+    repeat the stamp in one reply.
     """
-    if role != "assistant" or head.settings.timestamps != "inline" or not (stamp := _STAMP.match(content)):
+    if role != "assistant" or head.settings.timestamps != "inline" or not _STAMP.match(content):
         return content
     speaker = name if name and name.strip() else head.sole_character or "Assistant"
-    for one in _list_names(head, speaker):
-        prefix = f"{stamp.group()}{' '.join(one.split())}: "
-        text = content[len(prefix) :]
-        if content.startswith(prefix) and text.strip():
-            return text
-    return content
+    prefixes = [f"{' '.join(one.split())}: " for one in _list_names(head, speaker)]
+    start = 0
+    while (end := _find_end(content, start, prefixes)) is not None:
+        start = end
+    return content[start:]
+
+
+def _find_end(content: str, start: int, prefixes: Sequence[str]) -> int | None:
+    """Return the index after the stamp that begins at `start`, or None if there is no stamp or no text follows it.
+
+    No text is copied, so that dropping many stamps from a long text takes linear time.
+    """
+    stamp = _STAMP.match(content, start)
+    if stamp is None:
+        return None
+    ends = (stamp.end() + len(prefix) for prefix in prefixes if content.startswith(prefix, stamp.end()))
+    return next((end for end in ends if _TEXT.search(content, end)), None)
 
 
 def _list_names(head: Head, name: str) -> list[str]:

@@ -53,8 +53,8 @@ async def insert_messages(db_session: DbSession, head: Head, messages: Sequence[
 
     Return a row for each message that was inserted or is known. `same` is null for an inserted message. For a known
     message, `same` is whether it was appended with the same identity (the hash of role and text). The row of a known
-    message has its current text, and no role if it is deleted. If any known message has another identity, nothing is
-    inserted.
+    message has its current text and its time, and no role if it is deleted. If any known message has another identity,
+    nothing is inserted.
     """
     return await db_session.raw.fetch(
         APPEND,

@@ -142,7 +142,7 @@ class AppendedOut(MessageOut):
     deleted: bool = Field(
         False,
         description="True if the message has been deleted since it was first appended, and absent otherwise. The "
-        "message stays deleted; `content` is the text of the request.",
+        "message stays deleted; `content` is the text of the request, and `sent_at` the stored time.",
     )
 
 

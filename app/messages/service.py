@@ -210,7 +210,7 @@ def _appended(message: NewMessage, row: Any) -> dict[str, Any]:
         "role": shown["role"] if shown else message.role,
         "name": shown["name"] if shown else message.name,
         "content": shown["content"] if shown else message.content,
-        "sent_at": shown["sent_at"] if shown else message.sent_at,
+        "sent_at": row["sent_at"] or message.sent_at,
         "tokens": shown["tokens"] if shown else message.tokens,
     }
     return answer | {"deleted": True} if row["same"] and not shown else answer

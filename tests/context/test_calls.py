@@ -59,6 +59,7 @@ def test_only_calls_with_a_result_are_left() -> None:
     left = drop_unanswered_calls(history)
     assert [one.tool_calls for one in left] == [[call("1")], None, None, None]
     assert [one.text for one in left] == [one.text for one in history]
+    assert [one.unanswered for one in left] == [False, False, False, True]
 
 
 def test_a_blank_result_does_not_answer_a_call() -> None:

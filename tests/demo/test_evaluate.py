@@ -42,12 +42,14 @@ async def test_the_memory_and_the_table_are_printed(model: ScriptedModel, tmp_pa
     assert (code, error) == (0, "")
     assert "The memo book: 5 memos of 40 messages" in out
     assert "The summary of messages" in out
+    assert "quoted, the model declined" in out
+    assert "no model" not in out
     assert "scripted: 40 messages in" in out
     rows = {line.split()[0]: line.split() for line in out[out.index("tokens in") :].splitlines() if line[:1].isalpha()}
-    assert rows["memos"][1:8] == ["4", "1", "0", "0", "6", "2", "0"]
+    assert rows["memos"][1:9] == ["4", "1", "0", "0", "6", "2", "1", "0"]
     assert "memos, declined: " in out
     assert rows["summary"][1] != "0"
-    assert len(model.calls) == sum(int(row[5]) for row in rows.values() if len(row) == 11)
+    assert len(model.calls) == sum(int(row[5]) for row in rows.values() if len(row) == 12)
 
 
 async def test_without_a_model_one_line_says_what_to_set(tmp_path: Path) -> None:
@@ -82,8 +84,19 @@ def test_the_table_counts_refusals_by_layer() -> None:
     declined, story = Refusal("declined", "the model refuses"), Refusal("story", "it goes on with the story")
     usage = [{"layer": "memos", "calls": 9, "failures": 1, "prompt_tokens": 1200, "completion_tokens": 34, "wait_s": 5}]
     lines = list(
-        word_tally("m", 40, 12.3, {"memos": Outcome(3, 1)}, usage, [("memos", declined), ("memos", story)] * 2)
+        word_tally(
+            "m",
+            40,
+            12.3,
+            {"memos": Outcome(3, 1), "scenes": Outcome()},
+            usage,
+            [("memos", declined), ("memos", story)] * 2,
+            {"memos": 3},
+        )
     )
-    row = next(line for line in lines if line.startswith("memos"))
-    assert row.split() == ["memos", "3", "1", "0", "0", "9", "4", "1", "1,200", "34", "5.0"]
+    head, row, other = next(lines[at - 1 : at + 2] for at, line in enumerate(lines) if line.startswith("memos"))
+    assert row.split() == ["memos", "3", "1", "0", "0", "9", "4", "3", "1", "1,200", "34", "5.0"]
+    assert other.split() == ["scenes", *["0"] * 10, "0.0"]
+    assert head.index("asked again") + len("asked again") == row.index(" 3 ", 50) + 2
+    assert len(head) == len(row) == len(other)
     assert "  · memos, declined: the model refuses (2 times)" in lines

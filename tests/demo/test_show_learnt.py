@@ -27,3 +27,8 @@ def test_the_archive_is_shown_by_its_weakest_memory() -> None:
 
 def test_an_empty_archive_is_not_mentioned() -> None:
     assert "archive" not in "\n".join(word_learnt([], [memory("The clock is right.", 0.6)], []))
+
+
+def test_with_a_model_a_quotation_is_not_said_to_lack_one() -> None:
+    shown = "\n".join(word_learnt([], [memory("The clock is right.", 0.6)], [], has_model=True))
+    assert "0.60  The clock is right. · message m001 · quoted, not written by the model" in shown

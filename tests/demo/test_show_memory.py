@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from app.demo.show_memory import word_book, word_diary, word_recap, word_scenes, word_summary
 from app.demo.words import WIDTH, Calendar
 
@@ -34,6 +36,27 @@ def test_a_highlight_has_its_category_and_a_memo_its_author() -> None:
     text = book(memo())
     assert "written by small-1" in text
     assert "· Kai told Mira who wrote the letters. (turning point)" in text
+
+
+DECLINED = {"kind": "declined", "reason": "the model refuses"}
+STORY = {"kind": "story", "reason": "it goes on with the story"}
+
+
+@pytest.mark.parametrize(
+    ("refusals", "words"),
+    [
+        ([], "quoted, no model"),
+        ([DECLINED, DECLINED], "quoted, the model declined"),
+        ([STORY, DECLINED, STORY], "quoted, answers refused (story, declined)"),
+    ],
+)
+def test_a_quoted_text_says_why_no_model_wrote_it(refusals: list[dict[str, str]], words: str) -> None:
+    quoted: dict[str, Any] = {"origin": "extractive", "model": None, "refusals": refusals}
+    assert book(memo(**quoted)).count(words) == 1
+    assert scenes(scene(**quoted)).count(words) == 1
+    assert diary(entry(), fold=folded(text="It rained.", entries=1, **quoted)).count(words) == 1
+    for worded in (word_summary(version("“Hello.”", **quoted)), word_recap(version("“Hello.”", **quoted))):
+        assert "\n".join(worded).count(words) == 1
 
 
 def test_dates_are_those_of_the_chats_own_zone() -> None:
@@ -205,6 +228,18 @@ def test_breaks_by_pause_are_explained_and_hiding_is_shown() -> None:
     assert "It ends with a pause (no model: 59 h passed here)." in text
     assert "Messages 1–3, 6 are hidden." in text
     assert "Hidden" not in scenes(scene())
+
+
+def test_breaks_by_pause_after_refusals_are_explained() -> None:
+    refused = scene(closed_by="time", reason="no usable answer: 59 h passed here")
+    hint = "The model's answers about where scenes end were refused; such scenes end where the story paused longest."
+    for shown, without_model in (
+        (scenes(refused), 0),
+        (scenes(scene(closed_by="time", reason="no model: 9 h"), refused), 1),
+    ):
+        assert shown.replace("\n  ", " ").count(hint) == 1
+        assert shown.count("Without a model") == without_model
+    assert hint not in scenes(scene(closed_by="time", reason="no model: 9 h"))
 
 
 def test_the_recap_omits_headings_without_content() -> None:

@@ -4,7 +4,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from app.chats.settings import schema
-from app.kit.validation_errors import CHAT_ID_PATTERN, COMING, FieldError, error_location, word_error
+from app.kit.validation_errors import CHAT_ID_PATTERN, FieldError, error_location, is_announced, word_error
 from app.kit.wire import UtcDatetime
 
 CHAT_ID_WORDS = (
@@ -72,12 +72,28 @@ def test_a_missing_field_is_required() -> None:
     assert word_error({"type": "missing", "loc": ("body", "text"), "msg": "Field required"}) == "is required"
 
 
-def test_settings_of_layers_to_come_get_a_hint() -> None:
-    assert not COMING & set(schema().whole.model_fields), "these layers exist"
-    error = {"type": "extra_forbidden", "loc": ("body", "settings", "lorebooks"), "msg": ""}
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("cards", "card", "character_card", "characterCards", "lorebooks", "lorebook", "Lorebook", "world_info"),
+        *("worldInfo", "world-info", "proxy", "memory_proxy", "events", "webhooks", "webhook"),
+    ],
+)
+def test_settings_of_what_is_to_come_get_a_hint(name: str) -> None:
+    error = {"type": "extra_forbidden", "loc": ("body", "settings", name), "msg": ""}
     assert "does not have yet" in word_error(error)
-    assert word_error({**error, "loc": ("body", "lorebooks")}) == "is not a known field"
-    assert word_error({**error, "loc": ("body", "settings", "lorebook")}) == "is not a known field"
+    assert word_error({**error, "loc": ("body", name)}) == "is not a known field"
+    assert word_error({**error, "loc": ("body", "settings", "memos", name)}) == "is not a known field"
+
+
+@pytest.mark.parametrize("name", ["lore", "lorebookss", "memo", "s", "_", ""])
+def test_any_other_unknown_setting_gets_no_hint(name: str) -> None:
+    error = {"type": "extra_forbidden", "loc": ("body", "settings", name), "msg": ""}
+    assert word_error(error) == "is not a known field"
+
+
+def test_no_setting_that_exists_is_announced() -> None:
+    assert not [name for name in schema().whole.model_fields if is_announced(name)]
 
 
 def test_the_location_includes_the_field_that_a_validator_names() -> None:

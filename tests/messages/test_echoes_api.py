@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.talk import Json, add_swipe, append, context, edit, get, ok, put, said
+from tests.talk import Json, add_swipe, append, context, edit, get, ok, put, reimport, said, select_swipe
 
 STAMP = "[04/01 22:15] Sakura: "
 
@@ -65,11 +65,46 @@ async def test_edits_and_swipes_are_stored_without_an_echo(api: httpx.AsyncClien
     assert (await get(api, "/messages/m4"))["swipes"] == ["A.", "B."]
 
 
+@pytest.mark.parametrize("prefix", [STAMP * 2, f"[03/31 08:00] Sakura: {STAMP}", STAMP * 3])
+async def test_each_copy_of_an_echo_is_dropped(api: httpx.AsyncClient, prefix: str) -> None:
+    await inline(api)
+    messages = [said(1), said(2, content=f"{prefix}I stayed."), said(3)]
+    first = await append(api, messages)
+    assert first["messages"][1]["content"] == "I stayed."
+    assert (await append(api, messages, status=200))["messages"] == first["messages"]
+    assert not (await edit(api, "m2", content=f"{prefix}I stayed."))["edited"]
+    assert (await add_swipe(api, "m2", f"{prefix}I left."))["content"] == "I left."
+
+
+async def test_a_stamp_without_text_stays_after_an_echo(api: httpx.AsyncClient) -> None:
+    await inline(api)
+    (stored,) = (await append(api, [said(2, content=STAMP * 2)]))["messages"]
+    assert stored["content"] == STAMP
+
+
+@pytest.mark.parametrize("selected", [0, 1, 2])
+async def test_given_swipes_keep_their_indexes_without_echoes(api: httpx.AsyncClient, selected: int) -> None:
+    await inline(api)
+    texts = ["I stayed.", "I stayed.", "I left."]
+    given = {"id": "m2", "role": "assistant", "swipes": [f"{STAMP}{texts[0]}", *texts[1:]], "selected_swipe": selected}
+    first = await append(api, [said(1), given])
+    assert first["messages"][1]["content"] == texts[selected]
+    assert await append(api, [said(1), given], status=200) == first | {"created": 0}
+    line = (await get(api, ""))["line"]
+    assert await reimport(api, [said(1), given]) == {"added": 0, "changed": 0, "removed": 0, "line": line}
+    for index, text in enumerate(texts):
+        shown = await select_swipe(api, "m2", index)
+        assert (shown["content"], shown["swipes"]) == (text, texts)
+
+
+@pytest.mark.parametrize("copies", [1, 2])
 @pytest.mark.parametrize("with_ids", [True, False])
 @pytest.mark.parametrize("before", ["off", "inline"])
-async def test_a_re_import_compares_without_the_echo(api: httpx.AsyncClient, with_ids: bool, before: str) -> None:
+async def test_a_re_import_compares_without_the_echo(
+    api: httpx.AsyncClient, with_ids: bool, before: str, copies: int
+) -> None:
     await put(api, settings={"timestamps": before}, characters=[{"name": "Sakura"}])
-    messages = [said(1), said(2, content=f"{STAMP}I stayed."), said(3)]
+    messages = [said(1), said(2, content=f"{STAMP * copies}I stayed."), said(3)]
     await append(api, messages)
     await put(api, settings={"timestamps": "inline"}, status=200)
     line, stored = (await get(api, ""))["line"], await content(api)
@@ -88,7 +123,7 @@ async def test_an_echo_with_a_former_name_is_dropped(api: httpx.AsyncClient) -> 
     ok(await api.post("/v1/chats/c/characters/Sakura/rename", json={"name": "Hana"}), 200)
     outcome = ok(await api.put("/v1/chats/c/messages", json={"messages": messages}), 200)
     assert outcome == {"added": 0, "changed": 0, "removed": 0, "line": line}
-    await edit(api, "m2", content=f"{STAMP}I left.")
+    await edit(api, "m2", content=f"[04/01 22:15] Hana: {STAMP}I left.")
     assert await content(api) == "I left."
 
 

@@ -572,6 +572,15 @@ async def test_a_retried_append_does_not_reveal_a_deleted_text(api: httpx.AsyncC
     assert (known["seq"], known["content"]) == (1, said(1)["content"])
 
 
+async def test_a_retry_has_the_time_of_a_deleted_message(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    first = await append(api, [said(1), said(2, sent_at="2026-01-01T00:00:00Z"), said(3)])
+    await soft_delete(api, "m1", "m2")
+    for _ in range(2):
+        clock.step(60)
+        again = await append(api, talk(1, 3), status=200)
+        assert [one["sent_at"] for one in again["messages"]] == [one["sent_at"] for one in first["messages"]]
+
+
 async def test_a_retried_append_marks_what_was_deleted_since(api: httpx.AsyncClient) -> None:
     first = await append(api, talk(1, 4))
     await soft_delete(api, "m2")

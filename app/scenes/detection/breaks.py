@@ -15,6 +15,9 @@ from app.summarising.answer_text import UnusableAnswer, spoken, without_controls
 
 MAX_REASON_CHARS = 300
 
+NO_MODEL, NO_USABLE_ANSWER = "no model", "no usable answer"
+"""Why a pause decided on a break; the reason of the break begins with it."""
+
 _MOST_BRACES = 200
 _MAX_SEQ = 2**63 - 1
 _NO_BREAK = {"", "null", "none", "nil", "no"}

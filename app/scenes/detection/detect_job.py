@@ -20,7 +20,7 @@ from app.layers.ask import Inquiry, NoUsableAnswer
 from app.layers.job import Job, Made
 from app.messages.reads import list_not_deleted, list_range
 from app.scenes import change_queries, queries
-from app.scenes.detection.breaks import find_pause
+from app.scenes.detection.breaks import NO_MODEL, NO_USABLE_ANSWER, find_pause
 from app.scenes.detection.looks import Look, choose_context, plan_look
 from app.scenes.generation import ask_for_break
 from app.scenes.lifecycle import By, close_at
@@ -126,7 +126,7 @@ async def _find_break(ctx: JobContext, claimed: Claimed, sought: _Sought) -> _Fo
     pause = find_pause([said.seq for said in source.utterances], source.sent_at, look.candidates)
     if pause is None:
         return None
-    why = "no model" if ctx.model is None else "no usable answer"
+    why = NO_MODEL if ctx.model is None else NO_USABLE_ANSWER
     return _Found(pause[0], "time", f"{why}: {pause[1].total_seconds() / 3600:.0f} h passed here")
 
 

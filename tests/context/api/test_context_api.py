@@ -304,7 +304,7 @@ async def test_a_call_without_a_result_is_not_sent(api: httpx.AsyncClient, forma
     shown = await context(api, format=format_)
     assert CALL["function"]["name"] not in json.dumps(shown)
     assert "One moment." in json.dumps(shown)
-    assert shown["omitted"] == [{"name": "message:m2", "why": "blank", "tokens": 0}]
+    assert shown["omitted"] == [{"name": "message:m2", "why": "unanswered_call", "tokens": 0}]
     await append(api, [said(5, role="tool", content="Nothing there.", tool_call_id="other")])
     assert CALL["function"]["name"] in json.dumps(await context(api, format=format_))
 

@@ -180,11 +180,19 @@ async def test_an_unanswered_call_beyond_the_limit_does_not_count(
     await put(api, settings={"context_tokens": 1_024})
     await append(api, [said(1), SILENT, said(3), said(4, content="lamp " * 2_000), said(5)])
     assert (await report(api))["m2"] == "none"
-    assert {"name": "message:m2", "why": "blank", "tokens": 0} in (await context(api))["omitted"]
+    assert {"name": "message:m2", "why": "unanswered_call", "tokens": 0} in (await context(api))["omitted"]
     async with database.raw() as connection:
         row = await find_context(connection, tenant, chat_key(tenant, "c"), None, in_use().queries or {})
     assert row is not None
     assert read_material(row, LAYERS, None).history_messages == 4
+
+
+async def test_a_blank_result_leaves_the_call_unanswered(api: httpx.AsyncClient) -> None:
+    await append(api, [said(1), SILENT, RESULT | {"content": " "}, said(4)])
+    omitted = {one["name"]: one["why"] for one in (await context(api))["omitted"]}
+    assert omitted == {"message:m2": "unanswered_call", f"message:{RESULT['id']}": "blank"}
+    await edit(api, RESULT["id"], content="Nothing there.")
+    assert (await context(api))["omitted"] == []
 
 
 async def test_an_append_without_results_needs_no_more_statements(api: httpx.AsyncClient, app: FastAPI) -> None:
