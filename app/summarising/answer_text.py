@@ -38,7 +38,16 @@ _THINKING_BEGINS = re.compile(
 _THINKING_ENDS = re.compile(
     r"\[/THINK\]|◁/think▷|<\|end_of_thought\|>|<\|channel\|>final<\|message\|>|(?<=[.?!\s])assistantfinal"
 )
-_CONTROL_TOKEN = re.compile(r"<\|(?:start\|>assistant|(?:begin|end)_of_solution\|>|end\|>|return\|>|im_end\|>)")
+_CONTROL_TOKEN = re.compile(r"<\|(?:start\|>assistant|(?:begin|end)_of_solution\|>|end\|>|return\|>)")
+_TURN_BEGINS = re.compile(
+    r"\s*(?:<\|(?:im_start|start_header_id|assistant|begin_of_text)\|>|<start_of_turn>|<s>|\[/INST\]|###? Response:)"
+    r"(?:\s*(?:assistant|model)\b)?(?:\s*<\|end_header_id\|>)?"
+)
+_TURN_ENDS = re.compile(
+    r"<\|(?:im_start|im_end|eot_id|eom_id|end_of_text|endoftext|end_of_turn|start_header_id|user|system|assistant)\|>"
+    r"|<(?:start|end)_of_turn>|</s>|\[/?INST\]|<</?SYS>>|^###? (?:Instruction|Response|Input):",
+    re.M,
+)
 _NOTHING = re.compile(
     r"(?:there (?:is|are|was|were) )?(?:none|nothing|null|n/a|not applicable|no(?= [a-z]))"
     r"(?: (?:is|are|was|were|has|have|been|of|or|the|this|that|these|it|in|to|for|from|here|new|memorable"
@@ -71,12 +80,15 @@ _REFUSAL = re.compile(
 def spoken(answer: str, *, truncate: bool = False) -> str:
     """Return `answer` without reasoning, control characters and long gaps. Every parser reads only this text.
 
+    A model whose stop string is wrong goes on after its turn, with the tokens of its chat template and the next turns.
+    The text ends before the first token that ends a turn or begins another one.
+
     A gap within a line has at most 32 spaces, lines do not end with spaces, and there are at most two blank lines in a
     row, so that no parser has to skip more white space. With `truncate`, which is for answers that are a list of
     independent items, the result is cut off after MAX_ANSWER_CHARS. Raises UnusableAnswer if the reasoning does not
     end, and, without `truncate`, if the result is longer than MAX_ANSWER_CHARS.
     """
-    text = _without_thinking(without_controls(answer))
+    text = _first_turn(_without_thinking(without_controls(answer)))
     text = _TALL_GAP.sub("\n\n\n", _LINE_END.sub("\n", _WIDE_GAP.sub(" " * 32, text))).strip()
     if truncate:
         return text[:MAX_ANSWER_CHARS]
@@ -106,6 +118,14 @@ def says_only_nothing(text: str) -> bool:
 def refuses(text: str) -> bool:
     """Whether `text` begins with a refusal or an apology, in one of the major languages."""
     return _REFUSAL.match(text) is not None
+
+
+def _first_turn(text: str) -> str:
+    """Return `text` without a token that begins the turn, and without all that follows the end of the turn."""
+    while begin := _TURN_BEGINS.match(text):
+        text = text[begin.end() :]
+    end = _TURN_ENDS.search(text)
+    return text[: end.start()] if end else text
 
 
 def _without_thinking(answer: str) -> str:

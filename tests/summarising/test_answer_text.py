@@ -61,6 +61,46 @@ def test_a_remark_with_a_reason_keeps_the_former_text() -> None:
     assert not leaves_former("No changes. Then Wren came back.", "Wren left, and came back.")
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "<|im_end|>",
+        "<|im_end|>\n<|im_start|>user\nAnd then we kissed.<|im_end|>\n<|im_start|>assistant\nOf course.",
+        "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nAnd then?",
+        "<|endoftext|>Once upon a time",
+        "<end_of_turn>\n<start_of_turn>user\nAnd then?",
+        "</s>[INST] And then? [/INST] Then they slept.",
+        "<|end|><|user|>And then?",
+        "\n\n### Instruction:\nGo on.\n\n### Response:\nThen they slept.",
+    ],
+)
+def test_what_follows_the_end_of_the_turn_is_dropped(rest: str) -> None:
+    assert spoken(f"Wren lit the lamp.{rest}") == "Wren lit the lamp."
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "<|im_start|>assistant\n",
+        "<|start_header_id|>assistant<|end_header_id|>\n\n",
+        "<start_of_turn>model\n",
+        "<s>",
+        " [/INST] ",
+        "### Response:\n",
+        "<think>Hm.</think><|im_start|>assistant\n",
+    ],
+)
+def test_a_token_that_begins_the_turn_is_dropped(begin: str) -> None:
+    assert spoken(f"{begin}Wren lit the lamp.<|im_end|>\nMore.") == "Wren lit the lamp."
+
+
+@pytest.mark.parametrize(
+    "text", ["# Outcomes\n- An instruction: go.", "Wren <3 Oskar", "Assistant editors met.", "[sic]"]
+)
+def test_texts_without_tokens_stay_whole(text: str) -> None:
+    assert spoken(text) == text
+
+
 @pytest.mark.parametrize("length", [600, 2_000, 20_000])
 def test_a_short_remark_in_place_of_a_long_text_is_a_remnant(length: int) -> None:
     former = (FORMER * 100)[:length]
