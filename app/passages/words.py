@@ -97,13 +97,29 @@ def find_terms(query: str, language: str | None = None, names: Iterable[str] = (
 def _list_terms(text: str, language: str | None, names: Iterable[str]) -> list[str]:
     """Return all terms of a text, each once, as `find_terms` does."""
     found = [term for word in WORD.finditer(fold(text)) for term in _terms_of(word)]
-    terms = [term for term in dict.fromkeys(found) if is_topical(term, language)]
+    named = _pairs_of_names(names, text)
+    terms = [term for term in dict.fromkeys(found) if term in named or is_topical(term, language)]
     return [*terms, *dict.fromkeys(find_names(text, names))] if has_frequent(language) else terms
 
 
+def _pairs_of_names(names: Iterable[str], text: str) -> set[str]:
+    """Return the pairs of neighbouring characters of the names in hiragana that a text contains."""
+    folded = [fold(name) for name in names if not name.isascii()]
+    written = [name for name in folded if _HIRAGANA.fullmatch(name) and name in fold(text)]
+    return {name[at : at + 2] for name in written for at in range(len(name) - 1)}
+
+
 def find_query_terms(query: str, language: str | None = None, names: Iterable[str] = ()) -> list[str]:
-    """Return what `find_terms` returns, and after it the query's first MAX_SHORT_TERMS short terms, each once."""
-    return [*find_terms(query, language, names), *find_short_terms(query)[:MAX_SHORT_TERMS]]
+    """Return what `find_terms` returns, and after it the query's first MAX_SHORT_TERMS short terms, each once.
+
+    If there is neither, a query in hiragana (`ねこ`) has all of its pairs of neighbouring characters as terms. Beside
+    other words such pairs are no terms, because most of them are grammar.
+    """
+    terms = [*find_terms(query, language, names), *find_short_terms(query)[:MAX_SHORT_TERMS]]
+    if terms:
+        return terms
+    found = [term for word in WORD.finditer(fold(query)) for term in _terms_of(word)]
+    return _limit(list(dict.fromkeys(filter(is_spaceless, found))))
 
 
 def find_short_terms(query: str) -> list[str]:

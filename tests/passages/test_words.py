@@ -73,6 +73,15 @@ def test_words_without_a_topic_are_no_terms() -> None:
     assert find_terms("Is it? I do.") == []
 
 
+def test_hiragana_counts_in_names_and_where_a_query_has_nothing_else() -> None:
+    assert find_terms("さくらはねこが好き", names=["さくら", "Mira"]) == ["好", "さく", "くら", "が好", "好き"]
+    assert find_query_terms("ねこ") == ["ねこ"]
+    assert find_query_terms("りんごは？") == ["りん", "んご", "ごは"]
+    assert find_query_terms("ねこと公園") == ["と公", "公園"]
+    assert find_terms_of_messages(["そうだね"]) == []
+    assert find_query_terms("…?") == []
+
+
 def test_of_a_long_query_the_longest_words_count() -> None:
     words = [f"w{'x' * n}" for n in range(2, MAX_TERMS + 12)]
     assert find_terms(" ".join(words)) == words[-MAX_TERMS:]

@@ -214,10 +214,10 @@ async def test_only_words_that_match_nothing_are_corrected(api: httpx.AsyncClien
     assert await found(api, "clamp") == []
 
 
-@pytest.mark.parametrize("query", ["猫", "図書館", "ТОМАС", "łódź"])
+@pytest.mark.parametrize("query", ["猫", "図書館", "りんご", "ТОМАС", "łódź"])
 async def test_every_script_is_found(api: httpx.AsyncClient, query: str) -> None:
     await begin(api)
-    await append(api, [message(1, "昨日、図書館で猫を見た。"), message(2, "Томас приплыл из Łódź.")])
+    await append(api, [message(1, "昨日、図書館で猫とりんごを見た。"), message(2, "Томас приплыл из Łódź.")])
     assert len(await found(api, query)) == 1
 
 
