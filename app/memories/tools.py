@@ -62,6 +62,8 @@ async def _forget(call: ToolCall, arguments: Forget) -> Answer:
         if await is_retry(db_session, head, made, now=call.now):
             return Answer(f"It is forgotten. {_GO_ON}", "repeated")
         return refused("There is no memory with this id, so nothing has changed. `memory_log` shows the ids.")
+    if found[0].pinned:
+        return refused("The user pinned this memory, so it cannot be forgotten. Nothing has changed.")
     deciding = await reading.find_deciding(db_session, view.viewpoint, KIND, str(arguments.memory_id))
     scope = learning.choose_scope(deciding)
     said = await say_forgotten(db_session, scope, found[0])

@@ -48,6 +48,18 @@ async def test_forgetting_again_changes_nothing(api: httpx.AsyncClient, clock: S
     assert len((await get(api, "/tools/calls"))["items"]) == 1
 
 
+async def test_a_pinned_memory_is_not_forgotten(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    memory = await write(api, TOMAS)
+    await change(api, memory["id"], pinned=True)
+    clock.step(1)
+    assert "pinned" in await forget(api, memory["id"])
+    assert await listed(api) == {TOMAS}
+    await change(api, memory["id"], pinned=False)
+    assert "It is forgotten" in await forget(api, memory["id"])
+
+
 async def test_a_call_for_a_reply_to_come_waits_for_it(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     await append(api, [said(1)])
