@@ -31,12 +31,13 @@ from app.transfer.records import (
 )
 from app.transfer.send_dates import read_send_date
 from app.transfer.sillytavern import is_page, order_swipes, read_extra, select_text
-from app.transfer.transcript import Line
+from app.transfer.transcript import Line, TranscriptError
 
 NAME = "sillytavern"
 OURS = "memobook"
 
-_HEADER_OF = {"mes", "is_user"}
+_IN_MESSAGE = {"mes", "is_user"}
+_IN_HEADER = {"user_name", "character_name", "create_date", "chat_metadata"}
 _WRITTEN = {"name", "is_user", "is_system", "mes", "send_date", "extra"}
 _NARRATED = ("system", "tool")
 _IS_MESSAGE = "is_message"
@@ -49,10 +50,15 @@ class SillyTavernLines:
     name = NAME
 
     def read_header(self, line: Line) -> FileHeader | None:
-        """Return what the first line says of the chat, or None if it is a message."""
+        """Return what the first line says of the chat, or None if it is a message.
+
+        Raises TranscriptError if it is neither a message nor a header, as in a character card or a lorebook.
+        """
         fields = line.fields
-        if fields.keys() & _HEADER_OF:
+        if fields.keys() & _IN_MESSAGE:
             return None
+        if not fields.keys() & _IN_HEADER:
+            raise TranscriptError(line.number, "neither a message nor the header of a SillyTavern chat")
         chat, metadata = _split(fields.get("chat_metadata"))
         others = read_others(chat.pop(OTHERS, None), NAME) or {}
         own = {**fields, "chat_metadata": metadata} if "chat_metadata" in fields else fields

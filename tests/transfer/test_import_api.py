@@ -102,6 +102,13 @@ async def test_a_file_may_be_empty(api: httpx.AsyncClient) -> None:
     assert (await import_file(api, b""))["counters"]["messages"] == 0
 
 
+@pytest.mark.parametrize("file", [b'{"spec": "chara_card_v2", "data": {"name": "Kai"}}', b'{"entries": {}}', b"{}"])
+async def test_another_file_of_sillytavern_is_refused(api: httpx.AsyncClient, file: bytes) -> None:
+    problem = await import_file(api, file, file_format="sillytavern", status=422)
+    assert "neither a message nor the header" in problem["detail"]
+    assert (await api.get("/v1/chats/c")).status_code == 404
+
+
 async def test_a_chat_that_exists_is_not_changed(api: httpx.AsyncClient) -> None:
     await append(api, talk(1, 2))
     before = await export_file(api)
