@@ -1,6 +1,7 @@
 """Makes the memos of messages that were said while memos were off."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -8,7 +9,7 @@ from uuid import UUID
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.eligibility import Filters
 from app.chats.events import LayerChanged
-from app.chats.head import RangeMessage
+from app.chats.head import Head, RangeMessage
 from app.chats.ranges import Range, inside_of
 from app.chats.revision import record_nothing
 from app.chats.scheduling import get_scheduled
@@ -34,8 +35,9 @@ async def backfill(
 ) -> Backfilled:
     """Form batches of the messages of a range (inclusive) that no batch covers, and schedule their memos.
 
-    The current settings apply. If `last_seq` is None, the range goes to the end of the line. The messages of the open
-    batch are left out, because appends will fill it.
+    The current settings apply. If `last_seq` is None, the range goes to the end of the line. The open batch is left to
+    fill with the next appends. But if memos were switched on late, it can hold the messages of several batches already:
+    full batches are then formed of it, with its own settings, and the rest stays open.
 
     If every eligible message is in a batch already, there are no new batches. Raises ChatNotFound, and MemosOff if the
     chat's memos are switched off.
@@ -44,8 +46,9 @@ async def backfill(
     settings = MemoSettings.of(head.settings)
     if not settings.enabled:
         raise MemosOff("This chat's memos are switched off; set memos.enabled to true to make them.")
-    open_batch = head.cursors.get(NAME)
-    end = open_batch["first_seq"] - 1 if open_batch else head.head_seq
+    stored = head.cursors.get(NAME)
+    open_batch = OpenBatch.from_json(stored) if stored else None
+    end = open_batch.first_seq - 1 if open_batch else head.head_seq
     wanted = (first_seq, end if last_seq is None else min(last_seq, end))
     gaps = list_uncovered(await queries.list_batch_ranges(db_session, *head.line, *wanted), wanted)
     messages = await list_not_deleted(db_session, *head.line, gaps) if gaps else []
@@ -56,12 +59,33 @@ async def backfill(
             (first, last), inside_of(messages, first, last), size=settings.every_messages, filters=head.filters
         )
     ]
+    if open_batch is not None:
+        filled = await _list_full(db_session, head, open_batch, last_seq)
+        if filled:
+            head.cursors[NAME] = take_full(open_batch, filled).to_json()
+            batches += filled
     if not batches:
         record_nothing(db_session, head.line)
         return Backfilled()
     memo_ids = await insert_batches(db_session, head, batches, now=now, settle_s=0)
     defer(db_session, LayerChanged(head, NAME))
     return Backfilled(batches, (await get_scheduled(db_session, head, NAME, str(memo_ids[0]))).work_id)
+
+
+async def _list_full(db_session: DbSession, head: Head, open_batch: OpenBatch, last_seq: int | None) -> list[Batch]:
+    """Return the full batches that the open batch holds and that begin at `last_seq` or earlier."""
+    if open_batch.count < open_batch.size or (last_seq is not None and last_seq < open_batch.first_seq):
+        return []
+    size, filters = open_batch.size, open_batch.filters
+    messages = await list_not_deleted(db_session, *head.line, [(open_batch.first_seq, head.head_seq)])
+    filled, _ = form_batches(OpenBatch(open_batch.first_seq, size, filters), messages, size=size, filters=filters)
+    return [batch for batch in filled if last_seq is None or batch.first_seq <= last_seq]
+
+
+def take_full(open_batch: OpenBatch, filled: Sequence[Batch]) -> OpenBatch:
+    """Return what stays open after `filled`, the first full batches of the open batch, were formed. Pure."""
+    left = open_batch.count - open_batch.size * len(filled)
+    return replace(open_batch, first_seq=filled[-1].last_seq + 1, count=left)
 
 
 def list_uncovered(covered: Iterable[Range], wanted: Range) -> list[Range]:

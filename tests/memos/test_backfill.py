@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import httpx
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +64,26 @@ async def test_every_message_has_one_memo_after_a_backfill(
     await settle_rounds(dispatcher, clock, rounds=3)
     assert set(await statuses(api)) == {"ready"}
     assert await backfill(api, 200) == {"created": 0, "first_seq": None, "last_seq": None}
+
+
+@pytest.mark.parametrize("said", [40, 44, 300])
+async def test_a_backfill_needs_no_append_after_memos_are_on(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, said: int
+) -> None:
+    await put(api, settings=OFF)
+    await append(api, talk(1, said))
+    await put(api, status=200, settings=ON)
+    if said < 100:
+        await backfill(api, first_seq=1, last_seq=10)
+        assert await ranges(api) == [(1, 8), (9, 16)]
+    await backfill(api)
+    whole = said // 8 * 8
+    assert covered_seqs(await ranges(api)) == list(range(1, whole + 1))
+    assert await backfill(api, 200) == {"created": 0, "first_seq": None, "last_seq": None}
+    await append(api, talk(said + 1, whole + 8))
+    assert (await ranges(api))[-1] == (whole + 1, whole + 8)
+    await settle_rounds(dispatcher, clock, rounds=3)
+    assert set(await statuses(api)) == {"ready"}
 
 
 async def test_a_backfill_calls_the_model_once_per_batch(
