@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from itertools import dropwhile
+from typing import Any
 
 from app.summarising.answer_text import (
     UnusableAnswer,
@@ -47,6 +48,7 @@ _OFFER = re.compile(
 )
 _RULE = re.compile(r"\s*(?:[-*_=]\s?){3,}\s*")
 _TAGGED = re.compile(r"\s*<(\w{1,30})>(.*)</\1>\s*", re.S)
+_CALL = re.compile(r"\[TOOL_CALLS?\]|</?tool_call>|<function=|<\|tool|\w{1,40}\(\s*\w{1,40}\s*=\s*[\"'“]")
 _QUOTES = {'"': '"', "“": "”", "«": "»", "「": "」", "『": "』"}
 
 
@@ -54,7 +56,7 @@ def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str
     """Return the text in `answer`: without wrapping, headings as plain lines, at most one blank line in a row.
 
     `refusing` returns whether a text is a refusal. Raises UnusableAnswer if `spoken` does, for a refusal, for data such
-    as JSON, and for a text without content, such as "Sure." or one without letters and digits.
+    as JSON, for the call of a tool, and for a text without content, such as "Sure." or one without letters and digits.
     """
     text, before = spoken(answer), None
     while text != before:
@@ -66,6 +68,8 @@ def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str
         raise UnusableAnswer("the answer is empty")
     if text.startswith(("{", "[{")):
         raise UnusableAnswer("the answer is data, not prose")
+    if _CALL.match(text):
+        raise UnusableAnswer("the answer calls a tool instead of giving the text")
     if refusing(text):
         raise UnusableAnswer("the model refuses", "declined")
     return text
@@ -88,7 +92,10 @@ def is_offer(line: str) -> bool:
 
 
 def _out_of_json(text: str) -> str:
-    """Return the string in `text` if `text` is a JSON string, or a JSON object with one string that is not blank."""
+    """Return the string in `text` if `text` is a JSON string, or a JSON object with one string that is not blank.
+
+    A model that has learnt to call tools can return its text as the argument of a call (`_arguments_of`).
+    """
     if not text.startswith(('"', "{")):
         return text
     try:
@@ -96,9 +103,21 @@ def _out_of_json(text: str) -> str:
     except (ValueError, RecursionError):
         return text
     if isinstance(found, dict):
+        found = _arguments_of(found)
         strings = [value for value in found.values() if isinstance(value, str) and value.strip()]
         found = strings[0] if len(strings) == 1 else None
     return without_controls(found) if isinstance(found, str) else text
+
+
+def _arguments_of(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments if `found` is the call of a tool, else `found`."""
+    arguments = next((found[name] for name in ("arguments", "parameters") if name in found), None)
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments, strict=False)
+        except (ValueError, RecursionError):
+            return found
+    return arguments if "name" in found and isinstance(arguments, dict) else found
 
 
 def _unwrap_tag(text: str) -> str:

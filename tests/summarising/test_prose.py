@@ -21,6 +21,10 @@ TEXT = "Oskar mended the music box.\n\nWren wound it three times; nobody laughed
         TEXT.replace("\n\n", " \r\n\r\n\r\n\r\n"),
         f"```\n{TEXT}\n```",
         f"```markdown\n# Summary\n\n{TEXT}\n```",
+        json.dumps({"name": "save_memory", "arguments": {"content": TEXT}}),
+        json.dumps({"name": "save_memory", "arguments": json.dumps({"content": TEXT})}),
+        f"```json\n{json.dumps({'name': 'save_memory', 'parameters': {'content': TEXT}})}\n```",
+        f"<tool_call>\n{json.dumps({'name': 'save_memory', 'arguments': {'content': TEXT}})}\n</tool_call>",
         f"Here is the summary:\n\n{TEXT}",
         f"Here's the updated summary of the story: {TEXT}",
         f"Sure! Here is the new text:\n{TEXT}",
@@ -171,3 +175,23 @@ def test_an_answer_that_runs_in_circles_is_read_or_unusable(piece: str) -> None:
     except UnusableAnswer:
         return
     assert 0 < len(text) <= len(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f'[TOOL_CALLS][{{"name": "save_memory", "arguments": {{"content": {json.dumps(TEXT)}}}}}]',
+        f'save_memory(content="{TEXT}")',
+        f"<function=save_memory>{TEXT}</function>",
+        '{"name": "save_memory", "arguments": {}}',
+        '{"name": "save_memory", "arguments": "Oskar"}',
+    ],
+)
+def test_the_call_of_a_tool_is_no_text(answer: str) -> None:
+    with pytest.raises(UnusableAnswer):
+        read_prose(answer)
+
+
+@pytest.mark.parametrize("text", ["Oskar (the mender) left.", "Wren sang: la(la).", "f(x) = y, Oskar said."])
+def test_brackets_make_no_call(text: str) -> None:
+    assert read_prose(text) == text
