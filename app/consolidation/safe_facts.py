@@ -3,6 +3,7 @@
 A wrong fact is worse than a missing one. So the sentence must begin with one of the patterns, and a name must be
 written like a name and end its clause. `fact_values.py` refuses doubtful values of all other facts. A message that
 quotes and narrates, such as `"My name is Anna," she lies.`, states no facts, because a character could be the speaker.
+Neither does one that plays or jokes: `*The demon grins.* My name is Legion.`, `My name is Bob, just kidding.`
 "I'm Jonas" gives no name: "I'm Irish" has the same form.
 """
 
@@ -24,6 +25,13 @@ _LEAD = (
 _WORD = r"(?:[A-ZÀ-ÖØ-ÞĀ-ŽА-ЯЁ][\w'’-]{0,30})"
 _NAME = rf"(?P<value>{_WORD}(?: {_WORD}){{0,2}})"
 _STOP = r"(?=[.!,;…\"”»]|$| (?:and|but|und|aber|y|et|-|–|—|:\))(?:\s|$))"
+
+_PLAYS = re.compile(
+    rf"\*\s*(?:(?i:the|an?|he|she|they|it|his|her|their)\b|{_WORD} (?!his\b|is\b|as\b|this\b)[a-z]+s\b)[^*]*\*\s*[^\s*]"
+    r"|\b(?i:(?:said|says|asked|replied|replies|whispered|whispers|growled|growls|lied|lies) (?:the|an?|he|she|they)"
+    r"|(?:kidding|joking)|let['’]?s (?:play|pretend)|in character|ooc)\b"
+)
+"""An action of somebody else before what is said, the speaker after a quotation, or words about a game or a joke."""
 
 _NAMES = tuple(
     re.compile(rf"(?i:{_LEAD}{said}) {_NAME}{_STOP}")
@@ -65,7 +73,7 @@ _ALLERGY = re.compile(
 def find_facts(utterance: Utterance) -> Iterator[tuple[str, str]]:
     """Yield the (key, value) that a message of the user states beyond doubt, in order. Other roles state none."""
     text = utterance.text[:_MOST_CHARS]
-    if utterance.role != "user":
+    if utterance.role != "user" or _PLAYS.search(text):
         return
     sentences = [sentence for sentence in split_sentences(text) if sentence.kind is Kind.STATEMENT]
     spoken = ["".join(sentence.clauses) for sentence in sentences]
