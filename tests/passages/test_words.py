@@ -73,7 +73,7 @@ def test_words_without_a_topic_are_no_terms() -> None:
     assert find_terms("Is it? I do.") == []
 
 
-def test_hiragana_counts_in_names_and_where_a_query_has_nothing_else() -> None:
+def test_hiragana_counts_in_names_and_alone() -> None:
     assert find_terms("さくらはねこが好き", names=["さくら", "Mira"]) == ["好", "さく", "くら", "が好", "好き"]
     assert find_query_terms("ねこ") == ["ねこ"]
     assert find_query_terms("りんごは？") == ["りん", "んご", "ごは"]
