@@ -91,6 +91,9 @@ async def existing(client: httpx.AsyncClient, operation: Operation) -> dict[str,
         await sample.write(client)
     await put(client, status=200, settings=SHORT_HISTORY)
     await append(client, talk(17, 32))
+    (line,) = ok(await client.get("/v1/chats/c/lines"), 200)["items"]
+    ok(await client.post("/v1/chats/c/checkpoints/here/restore"), 201)
+    ok(await client.post(f"/v1/chats/c/lines/{line['line']}/switch"), 200)  # the newest line can be deleted now
     key = ok(await client.post("/v1/keys", json={"tenant": "default", "scopes": ["read"]}), 201)
     known = {"chat_id": "c", "user_id": "mira", "message_id": "m1", "name": "here", "tool": "save_memory"}
     known["key_id"] = key["id"]
