@@ -82,9 +82,9 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    The history of the block `facts` also has one or two items that are made for display only. They show the present
-    memories of importance 0.7 or more: a `replace`, and an `append` for memories that were learnt after a tool replaced
-    the whole text. Their origin is `extractive`, and their time is that of the newest memory.
+    The history of the block `facts` also has one or two items that are made for display only, with the origin
+    `extractive` and the time of the newest memory. A `replace` contains the present memories of importance 0.7 or more.
+    If a tool replaced the whole text, an `append` contains the memories that were learnt after that.
     """
 
     id: UUID = Field(description="Its id.")

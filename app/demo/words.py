@@ -81,7 +81,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def word_author(made: Mapping[str, Any]) -> str:
-    """Return who wrote an item, from its `origin` and `model`; of a quoted one, why the model did not write it."""
+    """Return who wrote an item, from its `origin` and `model`. For a quotation, return why no model wrote the item."""
     match made["origin"]:
         case "extractive":
             return _word_quoted([refusal["kind"] for refusal in made.get("refusals", ())])

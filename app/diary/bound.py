@@ -62,8 +62,8 @@ async def take_over(
 
     The turns that an entry of the service is about are called a period. If a period ended with the reply at `at_seq`,
     the service's entry may be scheduled already. If the call came before the reply, a period may have ended earlier in
-    the same turn, with a message that makes tool calls. So the service's unwritten entries for the character about any
-    message from `turn_seq` (as in `Bound`) to `at_seq` are cancelled.
+    the same turn, with a message that makes tool calls. So this function cancels each scheduled entry of the character
+    that the service has not written yet, if it is about a message from `turn_seq` (as in `Bound`) to `at_seq`.
 
     If the chat has no other active character, a new period begins after the reply. If it has others, the open period
     goes on, because the service writes entries for them when the period ends.

@@ -100,8 +100,9 @@ def find_lost(held: Held | None, chain: Chain, *, is_valid: bool) -> Held | None
     Between cuts, the result is `held.lost` if the choice is provisional already, or `held` if the version in it has
     become invalid. If that version no longer exists, the `version` of the result is None.
 
-    At a cut, there is a result if the newest version of the chain is invalid. Its `version` is None, because the former
-    content cannot return after a cut; only `covered` is set, to the last entry that the invalid version covered.
+    At a cut, there is a result if the newest version of the chain is invalid. The `version` of the result is None,
+    because the former content cannot return after a cut. Its `covered` is the last entry that the invalid version
+    covered.
 
     Args:
         held: What the segment has held so far; None at a cut.
