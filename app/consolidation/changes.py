@@ -1,8 +1,8 @@
 """Schedules ranges of messages to be read again after their messages changed.
 
-`app/knowledge` needs no work item to hide a fact or memory while no message has the text that it was learnt from. But
-the new text of a message can contain other facts, so a work item is scheduled that reads the range again. Facts and
-memories that are still in the range are recognised and not stored twice.
+The new text of a message can contain other facts, so a work item is scheduled that reads the range again. Facts and
+memories that are still in the range are recognised and not stored twice. A fact or memory whose messages have another
+text now is hidden by `app/knowledge`, without a work item.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Frequent words of English that a text uses as names: `Will`, `May`. Pure.
 
 Other words are folded (`words.fold`) before they are compared, and the folded word `will` says nothing about the topic.
-A name is compared as it is written: the term, the word of a text and the key are `Will`. No folded word begins with an
+A name is compared as it is written: `Will` in the query, in the text and in the index. No folded word begins with an
 ASCII capital, so a name never equals a folded word.
 """
 

@@ -133,9 +133,9 @@ async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: 
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Make another version of the running recap current.
 
-    Scenes that this version does not cover are folded into it, which makes new versions. So that your choice holds for
-    a while, folding begins only when another scene is closed and has its recap. It begins at once if a scene is in no
-    later version, or only in stale ones.
+    The closed scenes that this version does not cover are folded into it, which makes new versions. If versions that
+    are not stale already cover all of these scenes, your choice holds for a while: folding begins when another scene is
+    closed and has its recap. If they do not, folding begins at once.
     """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()

@@ -62,7 +62,7 @@ class _Onto:
 
     Attributes:
         chain: Its newest valid version is the base.
-        until_seq: The seq that this fold must reach, or a later fold if the range is long; 0 if there is no such seq.
+        until_seq: The seq up to which folds must go on; a long range takes several folds. 0 if there is no such seq.
         replaced: The versions that the fold replaces, because a person wants the newest of them made again.
 
     """

@@ -142,7 +142,7 @@ def _document_call(tools: list[Tool]) -> Any:
         Send `message_id` in these cases:
 
         - The newest message is a reply of another character, or you call the tool before you append the message to be
-          answered. Send the id that the reply to come will have.
+          answered. Send the id that your character's reply will have.
         - No reply will follow the message that makes the call. Send the id of the message that makes the call: it then
           counts as the reply, although it calls tools.
 

@@ -41,7 +41,7 @@ class Changes(NamedTuple):
         created_at: When the chat of the vault was created.
         changes: What a person changed.
         strays: A message for each line of a page that belongs to no item.
-        known: The marks of the export.
+        known: The marks of all items that the export wrote; a mark names an item on its page.
 
     """
 
