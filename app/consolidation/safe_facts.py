@@ -73,11 +73,11 @@ _ALLERGY = re.compile(
 def find_facts(utterance: Utterance) -> Iterator[tuple[str, str]]:
     """Yield the (key, value) that a message of the user states beyond doubt, in order. Other roles state none."""
     text = utterance.text[:_MOST_CHARS]
-    if utterance.role != "user" or _PLAYS.search(text):
+    if utterance.role != "user":
         return
     sentences = [sentence for sentence in split_sentences(text) if sentence.kind is Kind.STATEMENT]
     spoken = ["".join(sentence.clauses) for sentence in sentences]
-    if _narrates(" ".join(spoken)):
+    if _narrates(" ".join(spoken)) or _PLAYS.search(text):
         return
     for said in spoken:
         bare = said.strip(_QUOTES)
