@@ -14,7 +14,7 @@ from itertools import takewhile
 from app.memos.answer_json import close_json, json_as_lines
 from app.memos.answer_lines import INNER_LABEL, SENTENCE_ENDS, AnswerLine, join_lines, read_line
 from app.memos.highlights import Highlight
-from app.summarising.answer_text import FENCE, UnusableAnswer, refuses, says_nothing, spoken
+from app.summarising.answer_text import FENCE, UnusableAnswer, first_turn, refuses, says_nothing, spoken
 from app.summarising.judging.judge import Profile
 from app.summarising.offers import without_offers
 
@@ -57,7 +57,7 @@ def _unfenced(answer: str) -> str:
 
 
 def _read_lines(plain: str) -> list[AnswerLine]:
-    return [read_line(line) for line in INNER_LABEL.sub(r"\n\g<0>", plain).split("\n")]
+    return [read_line(line) for line in INNER_LABEL.sub(r"\n\g<0>", first_turn(plain)).split("\n")]
 
 
 MEMO_PROFILE = Profile(

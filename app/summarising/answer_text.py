@@ -1,6 +1,8 @@
 """Cleans a model's answer, and detects refusals and answers that state that there is nothing. Pure."""
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from app.kit.refusals import RefusalKind
 
@@ -38,16 +40,25 @@ _THINKING_BEGINS = re.compile(
 _THINKING_ENDS = re.compile(
     r"\[/THINK\]|◁/think▷|<\|end_of_thought\|>|<\|channel\|>final<\|message\|>|(?<=[.?!\s])assistantfinal"
 )
-_CONTROL_TOKEN = re.compile(r"<\|(?:start\|>assistant|(?:begin|end)_of_solution\|>|end\|>|return\|>)")
-_TURN_BEGINS = re.compile(
-    r"\s*(?:<\|(?:im_start|start_header_id|assistant|begin_of_text)\|>|<start_of_turn>|<s>|\[/INST\]|###? Response:)"
-    r"(?:\s*(?:assistant|model)\b)?(?:\s*<\|end_header_id\|>)?"
+_CONTROL_TOKEN = re.compile(r"<\|(?:start\|>assistant|(?:begin|end)_of_solution\|>)")
+_TURN_TOKEN = re.compile(
+    r"(?P<end><\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|end_of_turn|END_OF_TURN_TOKEN|end|return)\|>"
+    r"|<end_of_turn>|<｜end▁of▁sentence｜>|</s>)"
+    r"|(?P<other><\|(?:user|system|USER_TOKEN|SYSTEM_TOKEN)\|>|<｜User｜>|\[INST\]|<</?SYS>>"
+    r"|(?:<\|(?:im_start|start_header_id|start)\|>|<start_of_turn>)\s{0,4}(?:user|system|tool|developer)\b)"
+    r"|(?P<own><\|(?:im_start|start_header_id|start)\|>(?:\s{0,4}(?:assistant|model)\b)?"
+    r"|<start_of_turn>(?:\s{0,4}model\b)?|<\|(?:assistant|CHATBOT_TOKEN)\|>|<｜Assistant｜>|\[/INST\])"
+    r"|(?P<mark><\|(?:begin_of_text|end_header_id|message|START_OF_TURN_TOKEN)\|>|<s>)"
 )
-_TURN_ENDS = re.compile(
-    r"<\|(?:im_start|im_end|eot_id|eom_id|end_of_text|endoftext|end_of_turn|start_header_id|user|system|assistant)\|>"
-    r"|<(?:start|end)_of_turn>|</s>|\[/?INST\]|<</?SYS>>|^###? (?:Instruction|Response|Input):",
-    re.M,
-)
+"""The tokens of chat templates: the end of a turn, the beginning of another one's or of the own, and other marks."""
+
+_STRUCK_OUT = re.compile(r"\w\W{0,4}<s>[^<>]{1,200}</s>")
+"""HTML that strikes out words: then `<s>` and `</s>` are no tokens."""
+
+_HEADED = re.compile(r"^### (?:(?P<other>Instruction|Input)|(?P<own>Response)):[ \t]*$", re.M)
+"""The headings of a prompt in the form of Alpaca, which a model can repeat."""
+
+_PREAMBLE = re.compile(r"\s*(?:[^\n]{0,80}:|(?:sure|certainly|of course|okay|understood)[!.,]?)\s*", re.I)
 _NOTHING = re.compile(
     r"(?:there (?:is|are|was|were) )?(?:none|nothing|null|n/a|not applicable|no(?= [a-z]))"
     r"(?: (?:is|are|was|were|has|have|been|of|or|the|this|that|these|it|in|to|for|from|here|new|memorable"
@@ -81,14 +92,14 @@ def spoken(answer: str, *, truncate: bool = False) -> str:
     """Return `answer` without reasoning, control characters and long gaps. Every parser reads only this text.
 
     A model whose stop string is wrong goes on after its turn, with the tokens of its chat template and the next turns.
-    The text ends before the first token that ends a turn or begins another one.
+    Only its first turn is returned (`first_turn`).
 
     A gap within a line has at most 32 spaces, lines do not end with spaces, and there are at most two blank lines in a
     row, so that no parser has to skip more white space. With `truncate`, which is for answers that are a list of
     independent items, the result is cut off after MAX_ANSWER_CHARS. Raises UnusableAnswer if the reasoning does not
     end, and, without `truncate`, if the result is longer than MAX_ANSWER_CHARS.
     """
-    text = _first_turn(_without_thinking(without_controls(answer)))
+    text = first_turn(without_controls(answer))
     text = _TALL_GAP.sub("\n\n\n", _LINE_END.sub("\n", _WIDE_GAP.sub(" " * 32, text))).strip()
     if truncate:
         return text[:MAX_ANSWER_CHARS]
@@ -120,27 +131,95 @@ def refuses(text: str) -> bool:
     return _REFUSAL.match(text) is not None
 
 
-def _first_turn(text: str) -> str:
-    """Return `text` without a token that begins the turn, and without all that follows the end of the turn."""
-    while begin := _TURN_BEGINS.match(text):
-        text = text[begin.end() :]
-    end = _TURN_ENDS.search(text)
-    return text[: end.start()] if end else text
+def first_turn(answer: str) -> str:
+    """Return the first turn of the model in `answer` that has a text, without its reasoning and the template's tokens.
 
-
-def _without_thinking(answer: str) -> str:
+    A turn that the model repeats from its prompt, or invents for another speaker, is not its own. A preamble such as
+    "Sure!" is no text if the model then begins its turn. Raises UnusableAnswer if the reasoning of the turn does not
+    end.
+    """
     tagged = _THINKING_ENDS.sub("</think>", _THINKING_BEGINS.sub("<think>", _CONTROL_TOKEN.sub("", answer)))
-    first, *rest = _THINKING_TAG.split(tagged)
-    aloud, thinking = [first], False
-    for slash, text in zip(rest[::2], rest[1::2], strict=True):
-        if slash and not thinking:
-            aloud.clear()  # many chat templates open the reasoning, so the answer contains only its end
-        thinking = not slash
-        if not thinking:
-            aloud.append(text)
-    if thinking:
-        raise UnusableAnswer("the answer ends while the model is still thinking")
-    return "\n".join(aloud)
+    turns = [_Turn()]
+    is_struck = _STRUCK_OUT.search(tagged) is not None
+    for piece in _list_pieces(tagged):
+        turn = turns[-1]
+        if isinstance(piece, str):
+            if not turn.thinks:
+                turn.texts.append(piece)
+        elif piece.re is _THINKING_TAG:
+            turn.tag(closes=bool(piece[1]))
+        elif turn.thinks or (is_struck and piece[0] in ("<s>", "</s>")):
+            if not turn.thinks:
+                turn.texts.append(piece[0])
+        elif not piece.groupdict().get("mark"):
+            turns.append(_Turn(piece.lastgroup or ""))
+    return _choose_turn(turns)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A turn of an answer.
+
+    Attributes:
+        begun_by: The kind of the token before it (a group of `_TURN_TOKEN`); "" for the beginning of the answer.
+        texts: Its text without the reasoning, in pieces.
+        thinks: Whether its reasoning has not ended yet.
+
+    """
+
+    begun_by: str = ""
+    texts: list[str] = field(default_factory=list)
+    thinks: bool = False
+
+    def tag(self, *, closes: bool) -> None:
+        """Begin the reasoning or, with `closes`, end it."""
+        if closes and not self.thinks:
+            self.texts.clear()  # many chat templates open the reasoning, so the answer contains only its end
+        if closes and self.texts:
+            self.texts.append("\n")
+        self.thinks = not closes
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+def _list_pieces(text: str) -> Iterator[str | re.Match[str]]:
+    """Yield the tags of reasoning and the tokens of turns in `text`, and the text between them, in order."""
+    found = [*_THINKING_TAG.finditer(text), *_TURN_TOKEN.finditer(text)]
+    headings = list(_HEADED.finditer(text))
+    is_repeated = any(heading["other"] for heading in headings)
+    if is_repeated or (headings and (not text[: headings[0].start()].strip() or _is_preamble(text, headings[0]))):
+        found += headings
+    end = 0
+    for match in sorted(found, key=lambda one: one.start()):
+        yield text[end : match.start()]
+        yield match
+        end = match.end()
+    yield text[end:]
+
+
+def _is_preamble(text: str, token: re.Match[str]) -> bool:
+    return _PREAMBLE.fullmatch(text, 0, token.start()) is not None
+
+
+def _choose_turn(turns: Sequence[_Turn]) -> str:
+    """Return the text of the first own turn that has one; what follows the end of a turn can be one, too.
+
+    Raises UnusableAnswer if the reasoning of this turn does not end.
+    """
+    for index, turn in enumerate(turns):
+        if turn.begun_by == "other":
+            continue
+        if turn.thinks and not turn.text.strip():
+            raise UnusableAnswer("the answer ends while the model is still thinking")
+        following = turns[index + 1] if index + 1 < len(turns) else None
+        goes_on = following is not None and following.begun_by == "own" and following.text.strip()
+        if turn.text.strip() and not (goes_on and _PREAMBLE.fullmatch(turn.text)):
+            if turn.thinks:
+                raise UnusableAnswer("the answer ends while the model is still thinking")
+            return turn.text
+    return ""
 
 
 _MOST_CHARS = 200

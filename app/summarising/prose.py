@@ -13,6 +13,7 @@ from typing import Any
 
 from app.summarising.answer_text import (
     UnusableAnswer,
+    first_turn,
     refuses,
     says_nothing,
     says_only_nothing,
@@ -48,7 +49,9 @@ _OFFER = re.compile(
 )
 _RULE = re.compile(r"\s*(?:[-*_=]\s?){3,}\s*")
 _TAGGED = re.compile(r"\s*<(\w{1,30})>(.*)</\1>\s*", re.S)
-_CALL = re.compile(r"\[TOOL_CALLS?\]|</?tool_call>|<function=|<\|tool|\w{1,40}\(\s*\w{1,40}\s*=\s*[\"'“]")
+_CALL = re.compile(r"\w{1,40}\(\s*(?:\w{1,40}\s*=\s*)?[\"“]")
+_CALL_TAG = re.compile(r"\[TOOL_CALLS?\]|</?tool_call>|<function=|<\|tool")
+_CALLEE, _ARGUMENTS = ("name", "tool", "function"), ("arguments", "parameters", "input")
 _QUOTES = {'"': '"', "“": "”", "«": "»", "「": "」", "『": "』"}
 
 
@@ -68,7 +71,7 @@ def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str
         raise UnusableAnswer("the answer is empty")
     if text.startswith(("{", "[{")):
         raise UnusableAnswer("the answer is data, not prose")
-    if _CALL.match(text):
+    if _CALL.match(text) or _CALL_TAG.search(text):
         raise UnusableAnswer("the answer calls a tool instead of giving the text")
     if refusing(text):
         raise UnusableAnswer("the model refuses", "declined")
@@ -111,13 +114,14 @@ def _out_of_json(text: str) -> str:
 
 def _arguments_of(found: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments if `found` is the call of a tool, else `found`."""
-    arguments = next((found[name] for name in ("arguments", "parameters") if name in found), None)
+    arguments = next((found[name] for name in _ARGUMENTS if name in found), None)
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments, strict=False)
         except (ValueError, RecursionError):
             return found
-    return arguments if "name" in found and isinstance(arguments, dict) else found
+    is_call = any(name in found for name in _CALLEE)
+    return arguments if is_call and isinstance(arguments, dict) else found
 
 
 def _unwrap_tag(text: str) -> str:
@@ -188,6 +192,7 @@ def _is_closing(line: str) -> bool:
 
 
 _WRAPPINGS: tuple[Callable[[str], str], ...] = (
+    first_turn,
     _out_of_json,
     _unwrap_tag,
     _unquote,

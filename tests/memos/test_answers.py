@@ -326,3 +326,8 @@ def test_no_half_sentence_of_a_cut_off_answer_is_kept(answer: str, end: int) -> 
         return
     whole = {CAT, KEY, "Jonas left.", "Mira stayed."}
     assert {highlight.text for highlight in found} <= whole
+
+
+def test_a_token_of_a_template_ends_the_highlights() -> None:
+    escaped = '["The cat sleeps on the sill.\\u003c|im_end|\\u003e\\n\\u003c|im_start|\\u003euser\\nAnd then?"]'
+    assert [highlight.text for highlight in parse_highlights(escaped)] == ["The cat sleeps on the sill."]

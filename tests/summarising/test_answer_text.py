@@ -71,6 +71,11 @@ def test_a_remark_with_a_reason_keeps_the_former_text() -> None:
         "<end_of_turn>\n<start_of_turn>user\nAnd then?",
         "</s>[INST] And then? [/INST] Then they slept.",
         "<|end|><|user|>And then?",
+        "<|end|><|start|>user<|message|>And then?<|end|>",
+        "<｜end▁of▁sentence｜><｜User｜>And then?",
+        "<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>And then?",
+        "<|im_end|>\n<|im_start|>assistant\nHm.</think>They slept.",
+        "</s> <think>And so",
         "\n\n### Instruction:\nGo on.\n\n### Response:\nThen they slept.",
     ],
 )
@@ -88,6 +93,14 @@ def test_what_follows_the_end_of_the_turn_is_dropped(rest: str) -> None:
         " [/INST] ",
         "### Response:\n",
         "<think>Hm.</think><|im_start|>assistant\n",
+        "<|im_start|>assistant\n<think>Hm.<|im_end|></think>",
+        "<|im_end|>\n",
+        "Sure!\n<|im_start|>assistant\n",
+        "Here is the summary:\n\n### Response:\n",
+        "### Instruction:\nSum up.\n\n### Response:\n",
+        "[INST] Sum up. [/INST]",
+        "<|start_header_id|>user<|end_header_id|>\n\nSum up.<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n",
+        "<｜Assistant｜>",
     ],
 )
 def test_a_token_that_begins_the_turn_is_dropped(begin: str) -> None:
@@ -95,7 +108,17 @@ def test_a_token_that_begins_the_turn_is_dropped(begin: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["# Outcomes\n- An instruction: go.", "Wren <3 Oskar", "Assistant editors met.", "[sic]"]
+    "text",
+    [
+        "# Outcomes\n- An instruction: go.",
+        "Wren <3 Oskar",
+        "Assistant editors met.",
+        "[sic]",
+        "Wren wrote <s>black</s> red. The king died.",
+        '["Wren wrote <s>black</s> red.", "The king died."]',
+        "# Summary\nWren lit the lamp.\n\n## Response: the council\nThey left.",
+        "model trains were on the shelf.",
+    ],
 )
 def test_texts_without_tokens_stay_whole(text: str) -> None:
     assert spoken(text) == text

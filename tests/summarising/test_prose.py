@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -23,6 +24,7 @@ TEXT = "Oskar mended the music box.\n\nWren wound it three times; nobody laughed
         f"```markdown\n# Summary\n\n{TEXT}\n```",
         json.dumps({"name": "save_memory", "arguments": {"content": TEXT}}),
         json.dumps({"name": "save_memory", "arguments": json.dumps({"content": TEXT})}),
+        json.dumps({"tool": "save_memory", "input": {"content": TEXT}}),
         f"```json\n{json.dumps({'name': 'save_memory', 'parameters': {'content': TEXT}})}\n```",
         f"<tool_call>\n{json.dumps({'name': 'save_memory', 'arguments': {'content': TEXT}})}\n</tool_call>",
         f"Here is the summary:\n\n{TEXT}",
@@ -182,6 +184,8 @@ def test_an_answer_that_runs_in_circles_is_read_or_unusable(piece: str) -> None:
     [
         f'[TOOL_CALLS][{{"name": "save_memory", "arguments": {{"content": {json.dumps(TEXT)}}}}}]',
         f'save_memory(content="{TEXT}")',
+        f'save_memory("{TEXT}")',
+        f'{TEXT}\n<tool_call>\n{{"name": "save_memory"}}\n</tool_call>',
         f"<function=save_memory>{TEXT}</function>",
         '{"name": "save_memory", "arguments": {}}',
         '{"name": "save_memory", "arguments": "Oskar"}',
@@ -195,3 +199,11 @@ def test_the_call_of_a_tool_is_no_text(answer: str) -> None:
 @pytest.mark.parametrize("text", ["Oskar (the mender) left.", "Wren sang: la(la).", "f(x) = y, Oskar said."])
 def test_brackets_make_no_call(text: str) -> None:
     assert read_prose(text) == text
+
+
+@pytest.mark.parametrize("token", ["<s>", "<|im_end|>", "<|begin_of_text|>", "[INST]"])
+def test_no_token_of_a_template_is_left_in_a_text(token: str) -> None:
+    escaped = json.dumps({"entry": f"{TEXT}{token}More."}).replace("<", "\\u003c").replace("[", "\\u005b")
+    for answer in (escaped, f'"{token}{TEXT}"', f"“{TEXT} {token} More.”", f"Here is the entry:\n{token}{TEXT}"):
+        with suppress(UnusableAnswer):
+            assert token not in read_prose(answer)
