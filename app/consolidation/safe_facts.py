@@ -3,7 +3,7 @@
 A wrong fact is worse than a missing one. So the sentence must begin with one of the patterns, and a name must be
 written like a name and end its clause. `fact_values.py` refuses doubtful values of all other facts. A message that
 quotes and narrates, such as `"My name is Anna," she lies.`, states no facts, because a character could be the speaker.
-Neither does one that plays or jokes: `*The demon grins.* My name is Legion.`, `My name is Bob, just kidding.`
+Neither does one that jokes, or begins with an action of somebody: `*The demon grins.* My name is Legion.`
 "I'm Jonas" gives no name: "I'm Irish" has the same form.
 """
 
@@ -26,12 +26,19 @@ _WORD = r"(?:[A-ZÀ-ÖØ-ÞĀ-ŽА-ЯЁ][\w'’-]{0,30})"
 _NAME = rf"(?P<value>{_WORD}(?: {_WORD}){{0,2}})"
 _STOP = r"(?=[.!,;…\"”»]|$| (?:and|but|und|aber|y|et|-|–|—|:\))(?:\s|$))"
 
-_PLAYS = re.compile(
-    rf"\*\s*(?:(?i:the|an?|he|she|they|it|his|her|their)\b|{_WORD} (?!his\b|is\b|as\b|this\b)[a-z]+s\b)[^*]*\*\s*[^\s*]"
-    r"|\b(?i:(?:said|says|asked|replied|replies|whispered|whispers|growled|growls|lied|lies) (?:the|an?|he|she|they)"
-    r"|(?:kidding|joking)|let['’]?s (?:play|pretend)|in character|ooc)\b"
+_ACTION = re.compile(r"\s*(?:\*{1,2}(?P<stars>[^*\n]{1,500})\*{1,2}|_(?P<line>[^_\n]{1,500})_(?!\w))")
+_SOMEBODY = re.compile(
+    r"\s*(?:(?i:the|an?|he|she|they|it|his|her|their|der|die|das|eine?|er|sie|el|la|los|una?|ella|les?|une|elle|il)\b"
+    rf"|{_WORD} (?!his\b|is\b|as\b|this\b)[a-z]+s\b)"
 )
-"""An action of somebody else before what is said, the speaker after a quotation, or words about a game or a joke."""
+"""How an action of somebody begins, who need not be the user: `The demon grins`, `She smiles`, `Vex enters`."""
+
+_SAYS = r"(?:said|says|asked|replied|replies|whispered|whispers|growled|growls|lied|lies)"
+_PLAYS = re.compile(
+    rf"(?i:,[\"”»]? {_SAYS} (?:the|an?|he|she|they)\b|,[\"”»]? (?:(?:the|an?) \w+|he|she|they) {_SAYS}\b"
+    r"|(?<!not )\b(?:just|only) (?:kidding|joking)\b|\blet['’]?s (?:play|pretend)\b)"
+)
+"""The speaker after a quotation, or words about a game or a joke."""
 
 _NAMES = tuple(
     re.compile(rf"(?i:{_LEAD}{said}) {_NAME}{_STOP}")
@@ -77,7 +84,7 @@ def find_facts(utterance: Utterance) -> Iterator[tuple[str, str]]:
         return
     sentences = [sentence for sentence in split_sentences(text) if sentence.kind is Kind.STATEMENT]
     spoken = ["".join(sentence.clauses) for sentence in sentences]
-    if _narrates(" ".join(spoken)) or _PLAYS.search(text):
+    if _narrates(" ".join(spoken)) or _plays(text):
         return
     for said in spoken:
         bare = said.strip(_QUOTES)
@@ -102,6 +109,16 @@ def _find_others(said: str) -> Iterator[tuple[str, str]]:
             yield "birthday", date
     if allergy := _ALLERGY.match(said):
         yield from ((f"allergic_to_{one}", one) for one in read_allergens(allergy["said"]))
+
+
+def _plays(text: str) -> bool:
+    """Whether a message begins with actions of which one is somebody's, or has words of `_PLAYS`."""
+    end = 0
+    while action := _ACTION.match(text, end):
+        if _SOMEBODY.match(action["stars"] or action["line"]) and text[action.end() :].strip():
+            return True
+        end = action.end()
+    return _PLAYS.search(text) is not None
 
 
 def _narrates(said: str) -> bool:
