@@ -103,23 +103,31 @@ def _list_terms(text: str, language: str | None, names: Iterable[str]) -> list[s
 
 
 def _pairs_of_names(names: Iterable[str], text: str) -> set[str]:
-    """Return the pairs of neighbouring characters of the names in hiragana that a text contains."""
+    """Return the pairs of neighbouring characters of the names in hiragana that a text contains.
+
+    A name does not follow other hiragana: the end of a word, such as `行くかな`, is no name.
+    """
     folded = [fold(name) for name in names if not name.isascii()]
-    written = [name for name in folded if _HIRAGANA.fullmatch(name) and name in fold(text)]
+    written = [
+        name for name in folded if _HIRAGANA.fullmatch(name) and re.search(rf"(?<![\u3040-\u309fー]){name}", fold(text))
+    ]
     return {name[at : at + 2] for name in written for at in range(len(name) - 1)}
 
 
 def find_query_terms(query: str, language: str | None = None, names: Iterable[str] = ()) -> list[str]:
-    """Return what `find_terms` returns, and after it the query's first MAX_SHORT_TERMS short terms, each once.
+    """Return what `find_terms` returns, and after it the query's first MAX_SHORT_TERMS short terms, each once."""
+    return [*find_terms(query, language, names), *find_short_terms(query)[:MAX_SHORT_TERMS]]
 
-    If there is neither, a query in hiragana (`ねこ`) has all of its pairs of neighbouring characters as terms. Beside
-    other words such pairs are no terms, because most of them are grammar.
+
+def find_search_terms(query: str, language: str | None = None, names: Iterable[str] = ()) -> list[str]:
+    """Return the terms of a search that somebody makes: those of `find_query_terms`, and words in hiragana (`ねこ`).
+
+    The words are those without other characters beside them, as pairs of neighbouring characters. In a message, most of
+    such pairs are grammar, so `find_terms` leaves them out.
     """
-    terms = [*find_terms(query, language, names), *find_short_terms(query)[:MAX_SHORT_TERMS]]
-    if terms:
-        return terms
-    found = [term for word in WORD.finditer(fold(query)) for term in _terms_of(word)]
-    return _limit(list(dict.fromkeys(filter(is_spaceless, found))))
+    runs = [found for found in WORD.finditer(fold(query)) if len(found[0]) > 1 and _HIRAGANA.fullmatch(found[0])]
+    pairs = [term for run in runs for term in _terms_of(run)]
+    return list(dict.fromkeys([*find_query_terms(query, language, names), *_limit(list(dict.fromkeys(pairs)))]))
 
 
 def find_short_terms(query: str) -> list[str]:
@@ -152,10 +160,12 @@ def find_terms_of_messages(
     """
     terms: dict[str, None] = {}
     short: dict[str, None] = {}
+    named: set[str] = set()
     for text in newest_first:
         terms |= dict.fromkeys(_list_terms(text, language, names))
         short |= dict.fromkeys(find_short_terms(text))
-        if len(terms) + len(short) >= least:
+        named |= _pairs_of_names(names, text)
+        if len(terms) - max(len(named) - 1, 0) + len(short) >= least:  # the pairs of names count as one term
             break
     return [*_limit(list(terms)), *list(short)[:MAX_SHORT_TERMS]]
 

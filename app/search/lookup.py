@@ -21,7 +21,7 @@ from app.knowledge.reading import Viewpoint, list_sources_on_line
 from app.knowledge.scopes import ScopeKey
 from app.memories.book import MemoryView, list_strongest
 from app.passages.keys import list_wanted
-from app.passages.words import find_query_terms, has_frequent, list_patterns
+from app.passages.words import find_search_terms, has_frequent, list_patterns
 from app.scenes.book import get_scene
 from app.search import queries
 from app.search.meant import find_words_meant
@@ -95,7 +95,7 @@ async def search_chat(
     scene = await get_scene(db_session, ref, asked.scene, line=asked.line) if asked.scene else None
     stem = stemmer_of(chat.language)
     names = list_known_names(chat.characters, chat.user_name)
-    terms = find_query_terms(asked.query, chat.language, names)
+    terms = find_search_terms(asked.query, chat.language, names)
     if asked.character is not None and not accepts(chat.characters, asked.character):
         message = word_unknown(chat.characters)
         raise Invalid(f"character: {message}", errors=[{"loc": ["body", "character"], "msg": message}])
@@ -140,7 +140,7 @@ async def search_user(
     languages = await queries.list_languages(db_session.raw, owner)
     stem = stemmer_of_all(languages)
     foreign = None if any(map(has_frequent, languages)) else next(iter(languages), None)
-    terms = find_query_terms(asked.query, foreign)
+    terms = find_search_terms(asked.query, foreign)
     wanted = _wanted(asked, terms, stem, now)
     statement = statements_in_use(with_vectors=meaning is not None).of_user
     texts, wide = Texts([]), list[Row]()

@@ -12,7 +12,7 @@ from app.kit.wire import Text
 from app.layers.tool import Answer, Tool, ToolCall, read
 from app.memories.book import MemoryView, list_sources_by_id, view_chat
 from app.messages.range_reads import list_message_ids
-from app.passages.words import find_query_terms
+from app.passages.words import find_search_terms
 from app.search.choice import Hit
 from app.search.meaning import embed_query
 from app.search.service import Searched, search
@@ -35,7 +35,7 @@ async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
     db_session = call.db_session
     chat = await get_line(db_session, call.ref, None)
     names = list_known_names(chat.characters, chat.user_name)
-    terms = find_query_terms(arguments.query, chat.language, names)
+    terms = find_search_terms(arguments.query, chat.language, names)
     meaning = await embed_query(call.embedder, arguments.query)
     if not terms and meaning is None:
         return read("The query has no word to search for. Name a person, a thing, a place or an event.")

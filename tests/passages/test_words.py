@@ -13,6 +13,7 @@ from app.passages.words import (
     MAX_SHORT_TERMS,
     MAX_TERMS,
     find_query_terms,
+    find_search_terms,
     find_short_terms,
     find_terms,
     find_terms_of_messages,
@@ -73,13 +74,20 @@ def test_words_without_a_topic_are_no_terms() -> None:
     assert find_terms("Is it? I do.") == []
 
 
-def test_hiragana_counts_in_names_and_alone() -> None:
+def test_hiragana_counts_in_names_and_in_searches() -> None:
     assert find_terms("さくらはねこが好き", names=["さくら", "Mira"]) == ["好", "さく", "くら", "が好", "好き"]
-    assert find_query_terms("ねこ") == ["ねこ"]
-    assert find_query_terms("りんごは？") == ["りん", "んご", "ごは"]
-    assert find_query_terms("ねこと公園") == ["と公", "公園"]
-    assert find_terms_of_messages(["そうだね"]) == []
-    assert find_query_terms("…?") == []
+    assert find_terms("行くかな、図書館", names=["かな"]) == ["行", "行く", "図書", "書館"]
+    assert find_search_terms("ねこ") == ["ねこ"]
+    assert find_search_terms("りんご AI") == ["ai", "りん", "んご"]
+    assert find_search_terms("うみ 好き") == ["好", "好き", "うみ"]
+    assert find_search_terms("ねこと公園") == ["と公", "公園"]
+    assert find_query_terms("そうだね") == []
+    assert find_search_terms("あ…?") == []
+
+
+def test_a_name_in_hiragana_counts_as_one_term() -> None:
+    found = find_terms_of_messages(["さくら、どう？", "公園の噴水"], names=["さくら"])
+    assert found == ["さく", "くら", "公園", "園の", "の噴", "噴水"]
 
 
 def test_of_a_long_query_the_longest_words_count() -> None:
