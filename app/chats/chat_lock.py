@@ -62,7 +62,7 @@ class ChatRef:
     @property
     def is_limited(self) -> bool:
         """Whether the caller's token is limited to a user or a chat. It must not write what other users see."""
-        return self.only_user is not None or self.keeps_user
+        return self.only_user is not None or self.keeps_user or self.only_chat
 
     def unknown(self) -> ChatNotFound:
         """Return the error for a chat that does not exist for this caller."""

@@ -234,6 +234,17 @@ def may_choose_scope(ref: ChatRef, scope: Any) -> bool:
     return not ref.only_chat and not (scope == "global" and ref.is_limited)
 
 
+async def check_line_scopes(db_session: DbSession, ref: ChatRef, line_id: UUID) -> None:
+    """Raise Forbidden if the caller must not make the current line write into the scopes that another line chooses.
+
+    Without this check, a limited token could bring back settings that a key has narrowed since. Raises ChatNotFound,
+    LineNotFound.
+    """
+    if ref.is_limited:
+        current = await get_chat(db_session, ref)
+        _check_scopes(ref, current.settings, (await get_line(db_session, ref, line_id)).settings)
+
+
 def _check_scopes(ref: ChatRef, former: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Raise Forbidden if a changed setting makes the chat write into a scope into which the caller must not write."""
     for section, name in SCOPE_SETTINGS:

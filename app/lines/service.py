@@ -31,6 +31,7 @@ from app.chats.heads import lock_line
 from app.chats.models import CURRENT
 from app.chats.revision import LINE, begin_revision, record, record_nothing, register_new, revision_of
 from app.chats.scheduling import owner_of
+from app.chats.service import check_line_scopes
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
@@ -116,10 +117,12 @@ async def restore(db_session: DbSession, ref: ChatRef, name: str, *, limits: Lin
     """Copy a checkpoint to a new line, make this line current, and return its id.
 
     The copy has everything that the checkpoint holds, including the settings and the time of the last append. Raises
-    ChatNotFound, CheckpointNotFound, TooManyLines.
+    ChatNotFound, CheckpointNotFound, TooManyLines, and Forbidden if the caller may not choose the scopes that these
+    settings choose.
     """
     head = await lock_head(db_session, ref)
     checkpoint = await get_checkpoint(db_session, ref, name)
+    await check_line_scopes(db_session, ref, checkpoint.line_id)
     return await _begin_line(db_session, head, checkpoint.line_id, limits=limits, now=now)
 
 
@@ -175,13 +178,15 @@ async def _begin_line(
 async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: datetime) -> None:
     """Make an abandoned line the current one; for the current line, this does nothing.
 
-    Raises ChatNotFound, LineNotFound, ChatBusy, or LineIsCheckpoint for a checkpoint's line.
+    Raises ChatNotFound, LineNotFound, ChatBusy, LineIsCheckpoint for a checkpoint's line, and Forbidden if the caller
+    may not choose the scopes that the line's settings choose.
     """
     head = await lock_head(db_session, ref)
     if line_id == head.line_id:
         record_nothing(db_session, head.line)
         return
     await _check_line(db_session, ref, line_id, "restore it instead")
+    await check_line_scopes(db_session, ref, line_id)
     await line_queries.abandon(db_session, head.line)
     await line_queries.make_current(db_session, (ref.key, line_id), revision_of(db_session, head.line).number)
     await _hand_over(db_session, head, line_id, now)

@@ -55,10 +55,13 @@ async def restore_vault(
 ) -> UUID:
     """Create the chat `ref` from a vault, with all of its lines, and return the id of its current line.
 
-    The chat's user is that of the vault, or the one that the caller's token is limited to. Statements of the user and
-    the tenant are written to their scopes again, with two exceptions. If the chat has no user, these statements belong
-    to the new chat alone. If the caller's token is limited to a user, only the statements of this user are written to
-    the user's scope; statements of another user and of the tenant belong to the new chat alone.
+    The chat's user is that of the vault. If the caller's token is limited, it is the user that the token is limited to,
+    and none if the token is limited to a chat only, because such a token cannot give the chat a user.
+
+    Statements of the user and the tenant are written to their scopes again, with two exceptions. If the chat has no
+    user, these statements belong to the new chat alone. If the caller's token is limited to a user, only the statements
+    of this user are written to the user's scope; statements of another user and of the tenant belong to the new chat
+    alone.
 
     A vault contains no due work: the layers schedule what is missing or stale on the current line.
 
@@ -226,13 +229,13 @@ class _Restoring:
     def _choose_user(self, row: Row) -> None:
         """Decide by the current line whose chat it is, and into whose scopes its statements are written."""
         self._has_user = True
-        user_id, only_user = row.fields.get("user_id"), self._ref.only_user
+        user_id = row.fields.get("user_id")
         if not (user_id is None or (isinstance(user_id, str) and 1 <= len(user_id) <= 200)):
             raise _wrong(row, "user_id: must be a text of 1 to 200 characters, or null")
-        self._user_id = user_id if only_user is None else only_user
+        self._user_id = self._ref.only_user if self._ref.is_limited else user_id
         if self._user_id is not None and self._user_id == user_id:
             self._of_user = user_key(self._ref.tenant, self._user_id)
-        if self._user_id is not None and only_user is None:
+        if self._user_id is not None and not self._ref.is_limited:
             self._of_tenant = tenant_key(self._ref.tenant)
 
     def _taken(self) -> ChatTaken:

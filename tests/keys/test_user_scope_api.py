@@ -238,6 +238,28 @@ async def test_no_limited_token_can_write_for_all_users(app: FastAPI, stage: Sta
         ok(await of_user.put(chat, json={"settings": given}), 200)  # unchanged
 
 
+@pytest.mark.parametrize("given", [{"memories": {"learn_scope": "global"}}, {"diary": {"scope": "character"}}])
+async def test_no_older_line_widens_a_scope_for_a_token(app: FastAPI, stage: Stage, given: Json) -> None:
+    """Neither a restored checkpoint nor a switch brings back a wider scope than the token may choose."""
+    chat = "/v1/chats/c"
+    await put(stage.full, settings=given, status=200)
+    ok(await stage.full.post(f"{chat}/checkpoints", json={"name": "wide"}), 201)
+    wide = ok(await stage.full.get(chat), 200)["line"]
+    ok(await stage.full.post(f"{chat}/checkpoints/wide/restore"), 201)
+    narrow = {section: dict.fromkeys(fields, "chat") for section, fields in given.items()}
+    await put(stage.full, settings=narrow, status=200)
+    ok(await stage.full.post(f"{chat}/checkpoints", json={"name": "narrow"}), 201)
+    async with client_of(app, await _token(stage.full, user_id="mira", chat_id=None)) as of_user:
+        for client in (stage.plain, of_user, stage.flagged):
+            may_widen = "diary" in given and client is not stage.plain
+            for path, done in ((f"lines/{wide}/switch", 200), ("checkpoints/wide/restore", 201)):
+                ok(await client.post(f"{chat}/checkpoints/narrow/restore"), 201)
+                before = ok(await stage.full.get(chat), 200)
+                answer = await client.post(f"{chat}/{path}")
+                assert answer.status_code == (done if may_widen else 403), (path, answer.text)
+                assert (ok(await stage.full.get(chat), 200)["line"] != before["line"]) == may_widen
+
+
 async def test_a_tag_is_valid_only_for_one_kind_of_caller(stage: Stage) -> None:
     path = "/v1/chats/c/context"
     tags = {who: (await getattr(stage, who).get(path)).headers["ETag"] for who in ("full", "flagged", "plain")}

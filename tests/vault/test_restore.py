@@ -229,6 +229,22 @@ async def test_a_token_of_a_chat_restores_nothing_to_wider_scopes(
         await restore(database, own, ref_of(tenant, "d", only_chat=True))
 
 
+@pytest.mark.parametrize("learn_scope", ["user", "global"])
+async def test_a_chat_token_with_user_scope_restores_to_the_chat(
+    api: httpx.AsyncClient, database: Database, connection: Connection, tenant: str, learn_scope: str
+) -> None:
+    """Like a token that is limited to no user, it cannot give the chat a user, or write into a scope that others see."""
+    await _teach(api, database, tenant, learn_scope)
+    await put(api, settings={"memories": {"learn_scope": "chat"}}, status=200)
+    vault = await export(database, ref_of(tenant))
+    ok(await api.delete("/v1/users/mira"), 204)
+    await restore(database, vault, ref_of(tenant, "d", of_chat=True))
+    assert ok(await api.get("/v1/chats/d"), 200)["user_id"] is None
+    assert ok(await api.get("/v1/chats/d/facts"), 200)["items"][0]["value"] == "It is blue."
+    for key in (user_key(tenant, "mira"), tenant_key(tenant)):
+        assert await _count_known(connection, key) == 0
+
+
 async def test_a_statement_that_is_known_is_not_replaced(
     api: httpx.AsyncClient, database: Database, connection: Connection, tenant: str
 ) -> None:

@@ -17,9 +17,15 @@ from tests.conftest import NOON
 Files = dict[str, bytes]
 
 
-def ref_of(tenant: str, chat_id: str = "c", *, only_user: str | None = None, only_chat: bool = False) -> ChatRef:
-    """A chat of a tenant, by default as an unlimited key sees it."""
-    return ChatRef(tenant, chat_id, chat_key(tenant, chat_id), only_user=only_user, only_chat=only_chat)
+def ref_of(
+    tenant: str, chat_id: str = "c", *, only_user: str | None = None, of_chat: bool = False, only_chat: bool = False
+) -> ChatRef:
+    """A chat of a tenant, by default as an unlimited key sees it.
+
+    With `of_chat`, it is as a token of the chat with `user_scope` sees it, and with `only_chat` as one without it.
+    """
+    key = chat_key(tenant, chat_id)
+    return ChatRef(tenant, chat_id, key, only_user, keeps_user=of_chat or only_chat, only_chat=only_chat)
 
 
 async def export(database: Database, ref: ChatRef) -> bytes:
