@@ -37,7 +37,8 @@ async def backfill(
 
     The current settings apply. If `last_seq` is None, the range goes to the end of the line. The open batch is left to
     fill with the next appends. But if memos were switched on late, it can hold the messages of several batches already:
-    full batches are then formed of it, with its own settings, and the rest stays open.
+    full batches are then formed of it, with its own settings, if one of them reaches into the range. No message is left
+    out between batches, so they begin at the start of the open batch, also if `first_seq` is later. The rest stays open.
 
     If every eligible message is in a batch already, there are no new batches. Raises ChatNotFound, and MemosOff if the
     chat's memos are switched off.
@@ -60,7 +61,7 @@ async def backfill(
         )
     ]
     if open_batch is not None:
-        filled = await _list_full(db_session, head, open_batch, last_seq)
+        filled = await _list_full(db_session, head, open_batch, (first_seq, last_seq))
         if filled:
             head.cursors[NAME] = take_full(open_batch, filled).to_json()
             batches += filled
@@ -72,14 +73,22 @@ async def backfill(
     return Backfilled(batches, (await get_scheduled(db_session, head, NAME, str(memo_ids[0]))).work_id)
 
 
-async def _list_full(db_session: DbSession, head: Head, open_batch: OpenBatch, last_seq: int | None) -> list[Batch]:
-    """Return the full batches that the open batch holds and that begin at `last_seq` or earlier."""
+async def _list_full(
+    db_session: DbSession, head: Head, open_batch: OpenBatch, wanted: tuple[int, int | None]
+) -> list[Batch]:
+    """Return the full batches of the open batch through the last one in the range `wanted`; [] if none is in it."""
+    first_seq, last_seq = wanted
     if open_batch.count < open_batch.size or (last_seq is not None and last_seq < open_batch.first_seq):
         return []
-    size, filters = open_batch.size, open_batch.filters
     messages = await list_not_deleted(db_session, *head.line, [(open_batch.first_seq, head.head_seq)])
-    filled, _ = form_batches(OpenBatch(open_batch.first_seq, size, filters), messages, size=size, filters=filters)
-    return [batch for batch in filled if last_seq is None or batch.first_seq <= last_seq]
+    filled = [one for one in list_full(open_batch, messages) if last_seq is None or one.first_seq <= last_seq]
+    return filled if filled and filled[-1].last_seq >= first_seq else []
+
+
+def list_full(open_batch: OpenBatch, messages: Iterable[RangeMessage]) -> list[Batch]:
+    """Return the full batches that the open batch holds, if `messages` are all of its messages. Pure."""
+    size, filters = open_batch.size, open_batch.filters
+    return form_batches(replace(open_batch, count=0), messages, size=size, filters=filters)[0]
 
 
 def take_full(open_batch: OpenBatch, filled: Sequence[Batch]) -> OpenBatch:

@@ -11,7 +11,8 @@ from app.chats.eligibility import Filters
 from app.chats.head import RangeMessage
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
-from app.memos.backfill import fill_gap, list_uncovered
+from app.memos.backfill import fill_gap, list_full, list_uncovered, take_full
+from app.memos.batches import OpenBatch
 from tests.background import settle, settle_rounds
 from tests.book import ask, book, statuses
 from tests.scripted_model import ScriptedModel
@@ -84,6 +85,46 @@ async def test_a_backfill_needs_no_append_after_memos_are_on(
     assert (await ranges(api))[-1] == (whole + 1, whole + 8)
     await settle_rounds(dispatcher, clock, rounds=3)
     assert set(await statuses(api)) == {"ready"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "last_seq"),
+    [
+        ({"first_seq": 45}, None),
+        ({"first_seq": 41, "last_seq": 44}, None),
+        ({"first_seq": 40}, 40),
+        ({"first_seq": 20, "last_seq": 24}, 24),
+        ({"first_seq": 20, "last_seq": 25}, 32),
+        ({"first_seq": 20_000}, None),
+    ],
+)
+async def test_full_batches_are_formed_through_the_range(
+    api: httpx.AsyncClient, wanted: Json, last_seq: int | None
+) -> None:
+    """The open batch holds five full batches, 1 to 40, and four messages more."""
+    await put(api, settings=OFF)
+    await append(api, talk(1, 44))
+    await put(api, status=200, settings=ON)
+    made = await backfill(api, 202 if last_seq else 200, **wanted)
+    assert made["last_seq"] == last_seq
+    assert covered_seqs(await ranges(api)) == list(range(1, (last_seq or 0) + 1))
+
+
+async def test_full_batches_are_formed_by_their_own_settings(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    """Later settings apply to the batch that opens after them; deleted messages do not count."""
+    await put(api, settings=OFF)
+    await append(api, talk(1, 40))
+    await put(api, status=200, settings=ON)
+    await soft_delete(api, "m3", "m4")
+    await put(api, status=200, settings={"memos": {"every_messages": 4}})
+    await backfill(api, last_seq=10)
+    assert await ranges(api) == [(1, 10)]
+    await append(api, talk(41, 45))
+    assert (await ranges(api))[:5] == [(1, 10), (11, 18), (19, 26), (27, 34), (35, 42)]
+    await append(api, talk(46, 46))
+    assert (await ranges(api))[-1] == (43, 46)
 
 
 async def test_a_backfill_calls_the_model_once_per_batch(
@@ -209,13 +250,22 @@ def test_uncovered_parts_are_the_other_seqs(steps: list[tuple[int, int]], first:
     assert covered_seqs(found) == sorted(wanted - set(covered_seqs(covered)))
 
 
+@given(st.lists(st.booleans(), max_size=30), st.integers(1, 5), st.data())
+def test_what_stays_open_has_the_other_messages(eligible: list[bool], size: int, data: st.DataObject) -> None:
+    messages = _messages(eligible)
+    open_batch = OpenBatch(1, size, Filters(), sum(eligible))
+    full = list_full(open_batch, messages)
+    assert [sum(eligible[one.first_seq - 1 : one.last_seq]) for one in full] == [size] * (sum(eligible) // size)
+    if full:
+        taken = full[: data.draw(st.integers(1, len(full)))]
+        left = take_full(open_batch, taken)
+        assert left == OpenBatch(taken[-1].last_seq + 1, size, Filters(), sum(eligible[taken[-1].last_seq :]))
+        assert list_full(left, messages[left.first_seq - 1 :]) == full[len(taken) :]
+
+
 @given(st.lists(st.booleans(), max_size=20), st.integers(1, 5))
 def test_a_gap_is_filled_without_a_hole(eligible: list[bool], size: int) -> None:
-    messages = [
-        RangeMessage(seq, f"m{seq}", "user", None, None, 5, not is_eligible, False, None, False, b"")
-        for seq, is_eligible in enumerate(eligible, start=1)
-    ]
-    batches = fill_gap((1, len(eligible)), messages, size=size, filters=Filters())
+    batches = fill_gap((1, len(eligible)), _messages(eligible), size=size, filters=Filters())
     counts = [sum(eligible[batch.first_seq - 1 : batch.last_seq]) for batch in batches]
     assert sum(counts) == sum(eligible)
     assert all(count == size for count in counts[:-1])
@@ -223,3 +273,11 @@ def test_a_gap_is_filled_without_a_hole(eligible: list[bool], size: int) -> None
     assert covered_seqs([(one.first_seq, one.last_seq) for one in batches]) == list(
         range(1, batches[-1].last_seq + 1 if batches else 1)
     )
+
+
+def _messages(eligible: Sequence[bool]) -> list[RangeMessage]:
+    """Messages with the seqs 1, 2, …; those that are not eligible were hidden by a person."""
+    return [
+        RangeMessage(seq, f"m{seq}", "user", None, None, 5, not is_eligible, False, None, False, b"")
+        for seq, is_eligible in enumerate(eligible, start=1)
+    ]

@@ -233,7 +233,7 @@ async def test_a_token_of_a_chat_restores_nothing_to_wider_scopes(
 async def test_a_chat_token_with_user_scope_restores_to_the_chat(
     api: httpx.AsyncClient, database: Database, connection: Connection, tenant: str, learn_scope: str
 ) -> None:
-    """Like a token that is limited to no user, it cannot give the chat a user, or write into a scope that others see."""
+    """Such a token cannot give the chat a user, or write into a scope that other chats see."""
     await _teach(api, database, tenant, learn_scope)
     await put(api, settings={"memories": {"learn_scope": "chat"}}, status=200)
     vault = await export(database, ref_of(tenant))
