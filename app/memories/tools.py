@@ -58,9 +58,9 @@ async def _forget(call: ToolCall, arguments: Forget) -> Answer:
     words = identity("memory", str(arguments.memory_id))
     made = Call(NAME, FORGET.name, view.viewpoint.character or "", words, call.target)
     found = await list_memories(db_session, view, Choice(memory_id=arguments.memory_id), now=call.now)
+    if (not found or found[0].pinned) and await is_retry(db_session, head, made, now=call.now):
+        return Answer(f"It is forgotten. {_GO_ON}", "repeated")
     if not found:
-        if await is_retry(db_session, head, made, now=call.now):
-            return Answer(f"It is forgotten. {_GO_ON}", "repeated")
         return refused("There is no memory with this id, so nothing has changed. `memory_log` shows the ids.")
     if found[0].pinned:
         return refused("The user pinned this memory, so it cannot be forgotten. Nothing has changed.")

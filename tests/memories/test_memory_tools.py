@@ -71,6 +71,18 @@ async def test_a_call_for_a_reply_to_come_waits_for_it(api: httpx.AsyncClient, c
     assert await listed(api) == set()
 
 
+async def test_a_retry_that_waits_is_not_refused_after_a_pin(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, [said(1)])
+    memory = await write(api, TOMAS)
+    clock.step(1)
+    assert TOMAS in await forget(api, memory["id"])
+    await change(api, memory["id"], pinned=True)
+    assert await forget(api, memory["id"]) == "It is forgotten. Go on with the story; do not mention it."
+    await append(api, [said(2)])
+    assert await listed(api) == set()
+
+
 async def test_an_unknown_memory_is_answered_in_words(api: httpx.AsyncClient) -> None:
     await begin(api)
     memory = await write(api, TOMAS)
