@@ -38,7 +38,7 @@ async def backfill(
     The current settings apply. If `last_seq` is None, the range goes to the end of the line. The open batch is left to
     fill with the next appends. But if memos were switched on late, it can hold the messages of several batches already:
     full batches are then formed of it, with its own settings, if one of them reaches into the range. No message is left
-    out between batches, so they begin at the start of the open batch, also if `first_seq` is later. The rest stays open.
+    out between batches, so they begin at the start of the open batch even if `first_seq` is later. The rest stays open.
 
     If every eligible message is in a batch already, there are no new batches. Raises ChatNotFound, and MemosOff if the
     chat's memos are switched off.

@@ -37,7 +37,8 @@ NAME = "sillytavern"
 OURS = "memobook"
 
 _IN_MESSAGE = {"mes", "is_user"}
-_IN_HEADER = {"user_name", "character_name", "create_date", "chat_metadata"}
+_IN_HEADER = {"user_name", "character_name", "chat_metadata"}
+_IN_OTHER_FILES = {"spec", "first_mes", "entries"}
 _WRITTEN = {"name", "is_user", "is_system", "mes", "send_date", "extra"}
 _NARRATED = ("system", "tool")
 _IS_MESSAGE = "is_message"
@@ -52,12 +53,13 @@ class SillyTavernLines:
     def read_header(self, line: Line) -> FileHeader | None:
         """Return what the first line says of the chat, or None if it is a message.
 
-        Raises TranscriptError if it is neither a message nor a header, as in a character card or a lorebook.
+        Every other object that is not empty is taken for a header, because SillyTavern and its extensions choose its
+        fields. Raises TranscriptError for an empty object and for a character card or a lorebook.
         """
         fields = line.fields
         if fields.keys() & _IN_MESSAGE:
             return None
-        if not fields.keys() & _IN_HEADER:
+        if not fields or (fields.keys() & _IN_OTHER_FILES and not fields.keys() & _IN_HEADER):
             raise TranscriptError(line.number, "neither a message nor the header of a SillyTavern chat")
         chat, metadata = _split(fields.get("chat_metadata"))
         others = read_others(chat.pop(OTHERS, None), NAME) or {}

@@ -1,6 +1,7 @@
 """Imports: what makes a chat, what is refused, and that nothing is left of what is refused or interrupted."""
 
 import asyncio
+import json
 import os
 import resource
 import sys
@@ -102,11 +103,27 @@ async def test_a_file_may_be_empty(api: httpx.AsyncClient) -> None:
     assert (await import_file(api, b""))["counters"]["messages"] == 0
 
 
-@pytest.mark.parametrize("file", [b'{"spec": "chara_card_v2", "data": {"name": "Kai"}}', b'{"entries": {}}', b"{}"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        b'{"spec": "chara_card_v2", "data": {"name": "Kai"}}',
+        b'{"name": "Kai", "first_mes": "Hello.", "create_date": "2026-03-01"}',
+        b'{"entries": {}}',
+        b"{}",
+    ],
+)
 async def test_another_file_of_sillytavern_is_refused(api: httpx.AsyncClient, file: bytes) -> None:
     problem = await import_file(api, file, file_format="sillytavern", status=422)
     assert "neither a message nor the header" in problem["detail"]
     assert (await api.get("/v1/chats/c")).status_code == 404
+
+
+@pytest.mark.parametrize("header", [b'{"note": 1}', b'{"user_name": "Mira", "entries": 2}'])
+async def test_a_header_may_have_other_fields(api: httpx.AsyncClient, header: bytes) -> None:
+    file = header + b'\n{"name": "Kai", "is_user": false, "mes": "Hello."}\n'
+    assert (await import_file(api, file, file_format="sillytavern"))["counters"]["messages"] == 1
+    exported = json.loads((await export_file(api, file_format="sillytavern")).splitlines()[0])
+    assert exported.items() >= json.loads(header).items()
 
 
 async def test_a_chat_that_exists_is_not_changed(api: httpx.AsyncClient) -> None:
