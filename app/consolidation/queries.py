@@ -28,7 +28,8 @@ _TOUCHED = """
         ORDER BY first_seq DESC LIMIT 1) AS r
     WHERE r.last_seq >= changed.seq ORDER BY r.first_seq"""
 
-# A range without any eligible message also has the origin `extractive`, but its `prompt_version` is that of the prompt.
+# The origin alone is not enough: it is `extractive`, too, for a range without any eligible message, which nothing read.
+# The `prompt_version` of such a range is that of the model's prompt.
 _READ_BY_RULE = """
     FROM consolidations
     WHERE chat_key = $1 AND line_id = $2 AND last_seq >= $3 AND first_seq <= $4 AND origin = 'extractive'
@@ -91,10 +92,10 @@ async def list_touched(db_session: DbSession, line: Line, seqs: Sequence[int]) -
 async def list_read_by_rule(
     db_session: DbSession, line: Line, first_seq: int, last_seq: int, at_most: int
 ) -> list[Range]:
-    """Return (first_seq, last_seq) of the first `at_most` ranges that rules have read, in order.
+    """Return the first `at_most` ranges that were read by rules instead of a model, in order.
 
-    Only ranges with a message between the two seqs (both inclusive) count. Ranges of which no message was eligible
-    (`app/chats/eligibility.py`) are left out: the rules had nothing to read.
+    Only ranges that overlap with the messages `first_seq` to `last_seq` (both inclusive) are returned. Ranges of which
+    no message was eligible (`app/chats/eligibility.py`) are left out: the rules had nothing to read.
     """
     rows = await db_session.raw.fetch(_LIST_READ_BY_RULE, *line, first_seq, last_seq, at_most)
     return [(row["first_seq"], row["last_seq"]) for row in rows]
@@ -103,7 +104,7 @@ async def list_read_by_rule(
 async def count_read_by_rule(
     db_session: DbSession, line: Line, first_seq: int, last_seq: int
 ) -> tuple[int, int | None, int | None]:
-    """Return how many ranges `list_read_by_rule` finds without a limit, and the first and the last seq of them all."""
+    """Return how many ranges `list_read_by_rule` finds without a limit, and their first and last seq altogether."""
     row = await db_session.raw.fetchrow(_COUNT_READ_BY_RULE, *line, first_seq, last_seq)
     return tuple(row) if row else (0, None, None)
 

@@ -36,8 +36,9 @@ class Statement(Table):
     (null: the memory's strength decides) belong to the memory: in a scope, they are equal in all of its statements that
     have a text. `pinned`, `archived`, `category`, `importance` and `tags` can be changed in place; `chosen` names which
     of `category`, `importance` and `tags` a person set. `forgotten` contains hashes of texts that are not learnt again:
-    for each text, a hash of the folded text (`fold` in `known.py`) and one of the text as it is. `forgotten` is set in
-    a statement that forgets a memory, and in a statement with which a person replaces former texts.
+    for each text, a hash of the text as it is, and one of the text in the form in which equal texts are compared
+    (`fold` in `known.py`). `forgotten` is set in a statement that forgets a memory, and in a statement with which a
+    person replaces former texts.
     """
 
     __tablename__ = "statements"

@@ -152,13 +152,15 @@ DOCUMENTS = f"""
 """The memories that the line sees. `first_seq` and `last_seq` are the first and the last message of this line that
 taught the memory; 0 if no message of this line did.
 
-The column `fading` of the row `q` is one of `app.layers.documents.Fading`. With `archives`, these are the memories that
-are not in the archive. With `ignored`, those below `forget_below` are included, too, but not those that a person put
-into the archive, nor those beyond `max_memories`, because the archive has no limit and a search must not read all of
-it. With `weighs`, the memories in the archive are left out. So are memories that will fall below `forget_below` within
-one half-life, unless they are still in their first half-life. (After one half-life, the least order key is greater by
-1.) With `weighs`, the importance of a memory is its present strength. Memories that were pinned or brought back do not
-fade: they have the default importance at least.
+The column `fading` of the row `q` is one of `app.layers.documents.Fading`:
+
+- `archives`: the memories that are not in the archive.
+- `ignored`: these, and those that are only in the archive because they are weaker than `forget_below`. Memories that a
+  person put into the archive and those beyond `max_memories` are left out. There can be any number of them, and a
+  search must not read them all.
+- `weighs`: the memories that are not in the archive, except those that are older than a half-life and will be in the
+  archive within the next one (the least order key rises by 1 in a half-life). Here, the importance of a memory is its
+  present strength. Memories that were pinned or brought back do not fade; theirs is at least the default importance.
 """
 
 _JUDGED_OF_SCOPE = _write_judged(

@@ -21,7 +21,7 @@ IS_OF_STORY = "role IN ('user', 'assistant', 'narrator')"
 
 
 HAS_TURN_ROLE = "(role = 'user' OR (role = 'assistant' AND kind IS NULL))"
-"""Messages of the user, and messages of characters except thoughts, even deleted ones (see `SPEAKS`)."""
+"""Messages of the user and of characters, without thoughts. Deleted messages are included; `SPEAKS` excludes them."""
 
 
 SPEAKS = f"{IS_NOT_DELETED} AND {HAS_TURN_ROLE}"

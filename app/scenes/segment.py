@@ -46,10 +46,10 @@ FORMER_RECAP = f"""
     ) END"""  # noqa: S608 - constants only
 """A scalar subquery: the version of the running recap for a context that ends before the message with `b.seq`.
 
-The subquery returns NULL unless the running recap covers this message. From the version in use and the versions it was
-built on, it takes the newest one that ends before the message and is not deleted. It returns this version if a person
-wrote it. A version that the service made is returned only if no version of the service that ends at the same seq or
-earlier is stale. If the version cannot be returned, no older one is returned instead.
+The subquery returns NULL unless the running recap covers this message. It looks at one version only: of the version in
+use and the versions that this one was built on, the newest that ends before the message and is not deleted. If a person
+wrote it, it is returned. If the service made it, it is returned unless it is stale, or another version of the service
+that ends no later is.
 """
 
 

@@ -1,1 +1,1 @@
-"""The slow reference model: what a conversation is and remembers, computed anew each time."""
+"""The slow reference model: what a conversation is and remembers, computed from the beginning each time."""
