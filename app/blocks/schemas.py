@@ -82,9 +82,9 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    The history of the block `facts` also has one or two items that are made for display only, with the origin
-    `extractive` and the time of the newest memory. A `replace` contains the present memories of importance 0.7 or more.
-    If a tool replaced the whole text, an `append` contains the memories that were learnt after that.
+    The history of the block `facts` also shows the memories in its text: those with which it begins as a `replace`, and
+    those that were learnt after a tool replaced the text as an `append`. These one or two items are made when the
+    history is read. Their origin is `extractive`, and their time is that of their newest memory.
     """
 
     id: UUID = Field(description="Its id.")

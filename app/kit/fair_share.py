@@ -1,6 +1,6 @@
-"""Fair allocation of a worker's free slots, first among tenants, then among the owners of each tenant. Pure.
+"""Fair allocation of a worker's free slots, first among tenants, then among each tenant's owners. Pure.
 
-In each slot, the worker runs one work item at a time.
+In each slot, the worker runs one work item at a time. The owner of an item is the line, user or tenant that it is for.
 """
 
 from collections.abc import Hashable, Mapping

@@ -266,10 +266,9 @@ class MessagePut(MessageIn):
     required, as `content` or in `swipes`. If the message already has this text, that swipe is selected. Without
     `swipes`, a new text is an edit of the selected swipe.
 
-    With `swipes`, new texts are added, and stored texts are kept even if you leave them out. But if the selected text
-    is new, and you leave out the stored text with the same index, it is an edit: the new text replaces the stored one.
-    For example, if A and B are stored, and you send A and C with C selected, C replaces B. If you send A, B and C, C is
-    added.
+    With `swipes`, new texts are added, and stored texts are kept even if you leave them out. There is one exception,
+    for an edit. For example, if A and B are stored, and you send A and C with C selected, C replaces B, because it is
+    sent where B is stored, and B is not sent. If you send A, B and C, C is added.
     """
 
     swipes: Swipes = Field(

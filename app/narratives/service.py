@@ -1,7 +1,7 @@
 """Operations on narratives: texts that grow, such as the summary. They run within the caller's unit of work.
 
-A version of a narrative folds a step, a range of material, into an earlier version, its base (`chain.py`). A step is
-stored with the hash of the material that it was made from, and with the hash of that material as it is now.
+A version of a narrative folds a *step*, a range of messages or scenes, into an earlier version, its base (`chain.py`).
+Each version is stored with two hashes of these messages or scenes: as they were when it was made, and as they are now.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,10 +81,11 @@ class Step:
 
 
 async def read_chain(db_session: DbSession, line: Line, narrative: Narrative, *, from_unit: int = MAX_SEQ) -> Chain:
-    """Return the current version and the versions it was built on, back to a valid one that ends before `from_unit`.
+    """Return the current version and the versions it was built on, as far back as a new fold may have to go.
 
-    The oldest version of the chain also ends before every stale step; if there is no such version, the chain goes back
-    to the first one. If no step is stale, and with the default `from_unit`, the chain is the current version alone.
+    The chain goes back to the newest valid version that ends before `from_unit` and before every stale step. If there
+    is none, it goes back to the first version. With the default `from_unit`, and if no step is stale, it is the current
+    version alone.
     """
     return Chain(await queries.list_chain(db_session, _key(line, narrative), from_unit))
 

@@ -36,8 +36,8 @@ _Moving = tuple[int, Scene]
 async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     """Update the hashes of the scenes that contain changed messages, schedule the stale ones, and move breaks.
 
-    Auto-hide is scheduled in two cases: other messages than before may have to stay visible, or a person no longer
-    keeps a message visible, so auto-hide may hide it.
+    Auto-hide is scheduled if it may now have to leave other messages visible than before the change, or if a person
+    allows it again to hide a message.
     """
     head = event.head
     if NAME not in head.cursors:

@@ -133,9 +133,9 @@ async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: 
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Make another version of the running recap current.
 
-    The closed scenes that this version does not cover are folded into it, which makes new versions. If versions that
-    are not stale already cover all of these scenes, your choice holds for a while: folding begins when another scene is
-    closed and has its recap. If they do not, folding begins at once.
+    Closed scenes that this version does not cover are then folded into it, which makes new versions. This begins at
+    once, with one exception: if another version covers all closed scenes and is not stale, it begins when the next
+    scene is closed and has its recap.
     """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()

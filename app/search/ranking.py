@@ -122,10 +122,10 @@ def rank(
     """Return the candidates that have a term of the query, a similar word or a similar meaning, best first.
 
     If at least one candidate has a similarity, vectors count: the most similar text gets VECTOR_SHARE for its meaning,
-    and a text at the lower end of the scale (`lowest`) nothing. A text without a vector (a new one, or one of the
-    user's own scope) gets points for its words only: half of these points if it has few of the query's terms, more if
-    it has more terms, all points if it has all terms. So a text with only one frequent word does not come before one
-    with a similar meaning.
+    and the least similar one of the sample (see `lowest`) and the candidates gets nothing. A text without a vector (a
+    new one, or one of the user's own scope) gets points for its words only: half of these points if it has few of the
+    query's terms, more if it has more terms, all points if it has all terms. So a text with only one frequent word does
+    not come before one with a similar meaning.
 
     Args:
         terms: The terms of the query, each once.

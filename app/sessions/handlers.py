@@ -179,7 +179,7 @@ async def _insert(db_session: DbSession, head: Head, session: OpenSession, new: 
 
 
 def _split_moved(event: MessagesAppended) -> tuple[Sequence[NewMessage], bool]:
-    """Return the new messages after the last that a re-import moved, and whether the user spoke last before them."""
+    """Return the new messages after all moved ones, and whether a user's message before them still awaits a reply."""
     last_moved = max(event.moved, default=0)
     awaits_reply = event.former_awaits_reply
     if not event.moved:
