@@ -152,7 +152,7 @@ class Dispatcher:
                     await asyncio.wait(list(self._running))
                 elif (wait_s := self._put_off_until_s - asyncio.get_running_loop().time()) > 0:
                     await asyncio.sleep(wait_s)
-                elif self._started == before:  # items that were started may have ended already
+                elif self._started == before:  # if it is higher, the started items have ended already: poll again
                     break
             renewing.cancel()
         return self._started - first
@@ -218,7 +218,8 @@ class Dispatcher:
             return
         async with self._ctx.database.raw() as connection:
             owners = await list_stuck(connection, now=now)
-        for owner in owners:  # one by one: the row of a line is locked before its items
+        # One transaction for each owner: with one for all, a line's row would be locked after items of another line.
+        for owner in owners:
             async with self._ctx.database.unit_of_work() as db_session:
                 await hasten(db_session, owner, now=now)
         self._clock_checked_s = time.monotonic()
@@ -303,7 +304,8 @@ class Dispatcher:
         """
         async with self._ctx.database.raw() as connection:
             owners = await list_revivable(connection)
-        for owner in owners:  # one by one: the row of a line is locked before its items
+        # One transaction for each owner: with one for all, a line's row would be locked after items of another line.
+        for owner in owners:
             async with self._ctx.database.unit_of_work() as db_session:
                 if await revive(db_session, owner, now=self._ctx.clock()):
                     self._wake_up.set()

@@ -1,4 +1,4 @@
-"""SQL of bindings: which reply each call of a tool that wrote something belongs to (`models.py`).
+"""SQL of bindings (`models.py`): for each tool call that wrote something, which reply it belongs to.
 
 A binding is open while that reply is not stored yet.
 """

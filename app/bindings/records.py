@@ -26,8 +26,8 @@ MAX_ANSWER_CHARS = 500
 _COLUMNS = ", ".join(column.name for column in ToolCallRecord.__table__.columns)
 
 # A call that names no character is a call of the chat's only active character. The lock keeps the chat from being
-# erased before the record is committed; an append waits for that commit. If there is no chat that the caller may see,
-# nothing is inserted.
+# erased before the record is committed. As a side effect, an append waits for that commit. If there is no chat that
+# the caller may see, nothing is inserted.
 _INSERT = f"""
     INSERT INTO tool_calls ({_COLUMNS})
     SELECT c.chat_key, '{CHAT_WIDE}', $3, c.line_id, $4,

@@ -259,7 +259,7 @@ async def _resolve(
 ) -> BindingsChanged | None:
     """Write the outcomes of the open calls `waiting` when `fresh` messages arrive, and return the event, if any.
 
-    The event also contains the bindings that the caller `toggled` or wants `dropped`.
+    The event also contains `toggled`, which the caller has stored already, and `dropped`, which are deleted here.
     """
     head = event.head
     resolved = [(one, resolve(one, fresh)) for one in waiting]
@@ -287,7 +287,7 @@ async def _finish(
 ) -> BindingsChanged | None:
     """Write the outcomes of open calls; `left` is how many calls stay open.
 
-    `found` is as in `queries.bind`, with bindings of `waiting`.
+    `found` has the form that `queries.bind` takes, and contains only bindings that are in `waiting`.
     """
     _note_open(event.head, left)
     if not found and not dropped and not toggled:

@@ -138,9 +138,9 @@ def apply(steps: Iterable[Known], made: Collection[Known] = ()) -> Log:
     """Return the outcomes of operations, one after the other. One that does not apply leaves the text as it is.
 
     A deletion restores the text from before the first operation of its scope: the text of the wider scopes and of the
-    memories. `made` are the operations that write memories; their ranks do not count, so none of them is the first
-    operation of a scope. If the operations of a scope make the text too long, the text of the wider scopes gives way
-    (`_give_way`).
+    memories. `made` are the operations that write memories. Their ranks are ignored: none of them is treated as the
+    first operation of a scope. If the operations of a scope make the text too long, the text of the wider scopes gives
+    way (`_give_way`).
     """
     log: list[Applied] = []
     left_out: list[str] = []
@@ -180,10 +180,11 @@ def _list_patterns(parts: Iterable[Iterable[Known]]) -> list[str]:
 def _give_way(text: str, steps: Sequence[Known], patterns: Iterable[str]) -> tuple[str, list[str]]:
     """Remove just enough lines for the operations to fit; return the rest of the text, and the removed lines.
 
-    The lines go in the order of `_order_lines`. If some operations do not fit even on an empty text, the same number of
-    them may not fit in the end. The number of removed lines is found by bisection: with one line fewer, the operations
-    would not fit. In rare cases, a much smaller number would do, too: an operation that then does not fit has no
-    effect, so the later operations have more room.
+    The lines go in the order of `_order_lines`. Some operations can be too long even on an empty text. So the
+    operations count as fitting if no more of them are too long than on an empty text. The number of removed lines is
+    found by bisection: if one line fewer were removed, the operations would not fit. In rare cases they would also
+    fit if far fewer lines were removed: one operation is then too long and has no effect, so the later ones have more
+    room.
     """
     if not _count_too_long(_apply_all(steps, text)):
         return text, []

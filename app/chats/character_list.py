@@ -22,9 +22,10 @@ Character = dict[str, Any]
 def merge_characters(stored: Characters, given: Characters, make_id: Callable[[], UUID]) -> list[Character]:
     """Return the given characters, completed with stored ids and former names, and with ids for new characters.
 
-    A given character updates the stored character that has its id, or its name as the current or a former name. A
-    former name does not rename the character back. If `aliases` are given, a former name that they leave out can be
-    given to another character. The caller makes sure that the given names are unique, and the given ids too.
+    A given character updates the stored character that has its id. If there is none, it updates the one that has its
+    name, as the current or else as a former name. A former name does not rename the character back. If `aliases` are
+    given, a former name that they leave out can be given to another character. The caller makes sure that the given
+    names are unique, and the given ids too.
 
     Raises CharacterMismatch if a given id and its name do not belong to the same stored character, unless both are
     unknown; and CharacterTaken if two given characters are the same stored one.

@@ -116,7 +116,7 @@ class LineIsCurrent(Conflict):
 
 
 class LineIsCheckpoint(Conflict):
-    """The line is a checkpoint: it is frozen, cannot become current, and is deleted by its name."""
+    """The line is a checkpoint: it is frozen, cannot become current, and can be deleted only by its name."""
 
     code = "line_is_checkpoint"
     title = "Line is a checkpoint"

@@ -1,9 +1,9 @@
 """Typed events of a chat, and functions that count appended and changed messages in the line's head. Pure.
 
 An operation on a chat defers an event. `app/pipeline.py` has a function, the follower, for each type of deferred event.
-The follower runs in the same transaction before the commit, so the memories are never committed without the messages,
-nor the messages without the memories. `SettingsChanged` and `AnchorMoved` are not deferred: the layers' handlers are
-called with them directly.
+The follower runs in the same transaction before the commit. So what it writes, such as batches, work items and marks
+of stale memories, is committed together with the messages or not at all. `SettingsChanged` and `AnchorMoved` are not
+deferred: the layers' handlers are called with them directly.
 """
 
 from bisect import bisect_right
@@ -151,7 +151,7 @@ class LineTruncated(LineEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesMoved(LineEvent):
-    """A new line took over messages that have other seqs on another line of the chat.
+    """A re-import copied messages of another line of the chat to a new line, where they can have other seqs.
 
     Attributes:
         from_line_id: The other line.
@@ -328,8 +328,9 @@ def count_appended(
 def count_changes(head: Head, pairs: Iterable[Pair]) -> None:
     """Count `pairs` into `head` (changed in place), except for turns, which depend on neighbouring messages.
 
-    A message that only makes tool calls counts as not sent, as in `count_appended`, so the count never falls below 0.
-    The follower of a `MessagesChanged` that `alters_history` makes a new count of the messages that are sent.
+    A message that only makes tool calls counts as not sent, as in `count_appended`. So nothing is subtracted that was
+    not added, and the count never falls below 0. If `alters_history` of the event `MessagesChanged` is true, its
+    follower then counts the sent messages again.
     """
     for before, after in pairs:
         head.message_count += before.deleted - after.deleted

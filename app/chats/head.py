@@ -108,7 +108,7 @@ class Head:
         sole_character: The name of the chat's only active character; None if there are none or several.
         time_zone: The chat's time zone, an IANA name.
         renamed: The characters with a `hashed_name`, by their current names and by their former ones; empty in most
-            chats. Most of these characters were renamed.
+            chats. A character can have a `hashed_name` without having been renamed (`character_list.py`).
 
     """
 

@@ -215,7 +215,7 @@ class Swipe(Table):
 
 
 class SourceLine(Table):
-    """The remaining fields of a line of an imported file: those that no other table stores, as JSON, for exports.
+    """A line of text of an imported file: its fields that no other table stores, as JSON, for exports.
 
     `number` is 0 for the line with the message at `seq`. The lines after it that contain no message of the conversation
     have the numbers from 1 on. The row with seq 0 and number 0 is the header of the file. The JSON keeps the order of

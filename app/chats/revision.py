@@ -107,7 +107,7 @@ class LineRevision:
 
 
 def begin_revision(number: int) -> dict[str, int | str]:
-    """Return the columns of a line that begins with this revision, with everything on it changed."""
+    """Return the columns of a line that begins with this revision. All parts of the line count as changed in it."""
     return {"revision": number, "base_revision": number, "changed": orjson.dumps({LINE: number}).decode()}
 
 

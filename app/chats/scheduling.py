@@ -1,4 +1,4 @@
-"""Due work of a layer on a line, identified by the line's head."""
+"""Schedules, finds, cancels and revives work items of the layers; `head` or `owner` says whose work it is."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime

@@ -131,9 +131,9 @@ async def erase_chat(db_session: DbSession, ref: ChatRef) -> None:
 async def erase_user(database: Database, caller: Caller, user_id: str) -> None:
     """Delete all chats of a user physically, then what belongs to the user itself. Raises ChatNotFound, Unavailable.
 
-    Each chat is deleted in a separate transaction. A transaction that locks several chats could deadlock with a fork
-    that copies one of these chats to the id of another one. If the process dies in between, the same call deletes the
-    rest.
+    Each chat is deleted in a separate transaction. If one transaction deleted several chats, it could deadlock with a
+    fork: the fork has locked one of these chats, and waits to insert a new chat with the id of another one, which the
+    erasure has just deleted. If the process dies in between, the same call deletes the rest.
 
     A fork locks the chat that it copies, so a fork that has begun is committed before that chat is deleted. The fork
     adds a chat of the user, so the chats are listed again until the user has none.
@@ -163,7 +163,8 @@ async def _erase(db_session: DbSession, key: UUID) -> frozenset[UUID]:
     """Delete a chat's rows on all lines, in each table with a column `chat_key` or with `owner_key` and `line_id`.
 
     Return the `wide_key`s of the rows: the keys of the users and tenants whose shared data has a part from this chat.
-    A user with the same id as the chat has the same key; the user's rows have no line and are kept.
+    If a user's id is the same as the chat's id, both have the same key. The rows of that user are kept: they belong
+    to no line (`NO_LINE`).
     """
     wide_keys = frozenset[UUID]()
     for table in list_tables():
@@ -235,10 +236,10 @@ def may_choose_scope(ref: ChatRef, scope: Any) -> bool:
 
 
 async def check_line_scopes(db_session: DbSession, ref: ChatRef, line_id: UUID) -> None:
-    """Raise Forbidden if the caller must not make the current line write into the scopes that another line chooses.
+    """Raise Forbidden if the caller must not restore or switch to a line, because its settings choose other scopes.
 
-    Without this check, a limited token could bring back settings that a key has narrowed since. Raises ChatNotFound,
-    LineNotFound.
+    A caller with a limited token must not choose all scopes (`may_choose_scope`). Without this check, a limited token
+    could bring back settings that a key has narrowed since. Raises ChatNotFound, LineNotFound.
     """
     if ref.is_limited:
         current = await get_chat(db_session, ref)

@@ -19,7 +19,7 @@ STATEMENT_S = 5.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the file that names the worker."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="file of memobook worker --record FILE")
+    parser.add_argument("file", type=Path, metavar="FILE", help="file that memobook worker --record FILE has written")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -80,7 +80,8 @@ async def _reindex(url: str, embedder: TextEmbedder, concurrency: int) -> None:
         for _ in range(2):  # the second time for messages that arrived during the first one, which can take hours
             await reindexer.run()
         await make_current(database, model)
-        # From now on, workers of the former model complete no work, so after this third run nothing is missing.
+        # From now on, workers that still run with the former model make no vectors; they leave this work to others.
+        # So after this third run nothing is missing.
         _say_end(
             await reindexer.run(),
             f"From now on, the model is {name}. Restart the API and the workers with these settings. Then run memobook "

@@ -39,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
 async def _check_embedder(settings: Settings, urls: Urls) -> None:
     """Check the embedding model before API and worker start.
 
-    Without this check, both would report the same fault, and the worker would be restarted until the API has ended.
+    Without this check, both would report the same fault. The worker would be restarted again and again until the API,
+    which cannot start either, ends the whole stack.
     """
     url = settings.model_copy(update={"database_url": urls.database_url}).sqlalchemy_url
     database = Database(url, pool_size=1)

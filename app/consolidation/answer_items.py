@@ -132,7 +132,7 @@ def _is_item(fields: Fields) -> bool:
 
 
 def _has_content(value: object) -> bool:
-    """Whether a decoded object has a field that is not empty and does not state that there is nothing."""
+    """Whether a decoded object has content: a field that is neither empty nor a text such as "nothing to note"."""
     if isinstance(value, dict):
         return any(
             field not in (None, [], {}, "") and not (isinstance(field, str) and says_nothing(field))

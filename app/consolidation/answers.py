@@ -1,8 +1,8 @@
 """Parses a model's answer into facts and memories. Pure.
 
 The prompt asks for one JSON object a line. Cheap models answer with arrays, fences, lists and chatter, with words for
-the importance, or with an importance from 1 to 10. All of these forms are read. But an item must name at least one of
-the messages, or it is dropped: a fact or memory is hidden when the messages that it was learnt from change.
+the importance, or with an importance from 1 to 10. All of these forms are read. But an item that names none of the
+messages is dropped. Its messages must be known, because a fact or memory is hidden when they change.
 """
 
 import re
@@ -88,7 +88,7 @@ def parse_cut_off(answer: str, seqs: Sequence[int]) -> list[Learnt]:
 
 
 def profile_for(seqs: Sequence[int]) -> Profile[list[Learnt]]:
-    """Return the profile of answers about the messages with these seqs; only the memories are judged as text."""
+    """Return how answers about the messages with these seqs are read and judged. The values of facts are not judged."""
     return Profile(
         read=lambda answer, _material: parse_learnt(answer, seqs),
         read_cut_off=lambda answer, _material: parse_cut_off(answer, seqs),

@@ -12,7 +12,7 @@ from app.summarising.judging.speech import count_letters, divide
 from app.summarising.sentences import Kind, count_words, split_sentences
 
 MOST_UNCERTAIN = 0.69
-"""The highest importance of a quoted sentence that is not certain, too low for the block `facts`."""
+"""The limit of the importance of a quoted sentence that is not certain. It is too low for the block `facts`."""
 
 _IDENTITY = re.compile(
     r"\b[Mm]y (?:full |first |last |real |middle |nick)?name(?:['’]s| is)\b"
@@ -91,7 +91,10 @@ def tells_story(text: str) -> bool:
 
 
 def _is_speech(quotation: str) -> bool:
-    """Whether a quotation has several words and is not a title, whose words begin with capitals."""
+    """Whether a quotation has several words and is no title.
+
+    It is a title if all of its words begin with capitals, except for small words such as "of".
+    """
     words = _TITLE_WORD.findall(quotation)
     is_title = all(word[0].isupper() or _SMALL_TITLE_WORD.fullmatch(word) for word in words)
     return count_words(quotation) > 1 and not is_title

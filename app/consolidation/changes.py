@@ -63,7 +63,10 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
 
 async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> None:
-    """If the layer is on, schedule the ranges that changed while it was off; else cancel what a person requested."""
+    """If the layer is on, schedule the ranges that changed while it was off.
+
+    If it is off, cancel the requests of people to read ranges again (`regeneration.py`).
+    """
     head = event.head
     if NAME not in head.cursors:
         return

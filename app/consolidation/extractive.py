@@ -22,7 +22,7 @@ EXTRACT_VERSION = "extractive/1"
 
 _PART_MESSAGES = 10
 _MESSAGE_TOKENS = 7
-_MIN_PART_TOKENS = 40  # a part of two messages has room for one sentence too
+_MIN_PART_TOKENS = 40  # so that even a part of two messages has room for a sentence
 _FACT_WORDS = 6
 _NAME_IMPORTANCE = 0.9
 _FACT_IMPORTANCE = 0.7

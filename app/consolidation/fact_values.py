@@ -57,7 +57,10 @@ _DATE = re.compile(
 
 
 def read_value(said: str) -> str | None:
-    """Return the value at the beginning of `said`, the end of a sentence; None if there is none or it is in doubt."""
+    """Return the value with which `said` begins, or None if there is none or it is in doubt.
+
+    `said` is the rest of a sentence, after words such as "my favourite colour is".
+    """
     value, rest = _divide(_strip(said))
     return value if _is_value(value) and _is_aside(rest) else None
 
@@ -76,7 +79,7 @@ def read_allergens(said: str) -> Iterator[str]:
     if rest and last and not _ASIDE.match(rest):
         listed, rest = f"{listed}, {rest[: last.end()]}", rest[last.end() :].lstrip(", ")
     allergens = [_ARTICLE.sub("", one.strip(), count=1) for one in _LIST_MARK.split(listed)]
-    is_call = _MARKS.search(rest) is None and len(rest.split()) <= 1  # "…, Kai"
+    is_call = _MARKS.search(rest) is None and len(rest.split()) <= 1  # the name of a listener: "bees and cats, Kai"
     if all(map(_is_allergen, allergens)) and (_is_aside(rest) or (is_call and not _DOUBT.search(rest))):
         yield from allergens
 

@@ -31,8 +31,8 @@ FULL_ITEMS = 10
 """The most items that the prompt asks for. An answer with so many items may be incomplete."""
 
 LEAST_DIVIDED_MESSAGES = 16
-"""An answer with FULL_ITEMS items about fewer messages than this counts as complete. If an answer with so many items
-is about this many messages or more, each half of the messages is read again. So 40 messages that fit the model's
+"""The least number of messages that are divided. If the answer about them has FULL_ITEMS items or more, each half of
+them is read again. If there are fewer messages, such an answer counts as complete. So 40 messages that fit the model's
 context need at most seven answers: one about all, two about 20 each, four about 10 each."""
 
 HISTORY_MESSAGES = 500

@@ -43,9 +43,9 @@ class _Range:
         filters: The filters that decide which of its messages are eligible.
         source: Its eligible messages.
         noted: The facts and memories that the chat already has: the facts, then the strongest memories. Empty if no
-            model is configured. If a person asked for the range again, the facts and memories that rules have learnt
-            from it are left out. `retract` takes them back after the model's answer, and the model would not repeat
-            them if they were noted.
+            model is configured. If a person asked for the range again, the facts and memories that `retract` takes back
+            after the model's answer are left out. Rules have learnt them from this range. If the model saw them here,
+            it would not write them again, and they would be lost.
 
     """
 

@@ -28,8 +28,8 @@ _TOUCHED = """
         ORDER BY first_seq DESC LIMIT 1) AS r
     WHERE r.last_seq >= changed.seq ORDER BY r.first_seq"""
 
-# The origin alone is not enough: it is `extractive`, too, for a range without any eligible message, which nothing read.
-# The `prompt_version` of such a range is that of the model's prompt.
+# The ranges that the rules have read. A range without any eligible message has the origin `extractive`, too, although
+# neither a model nor the rules have read it. Its `prompt_version` is that of the model's prompt, so it is not found.
 _READ_BY_RULE = """
     FROM consolidations
     WHERE chat_key = $1 AND line_id = $2 AND last_seq >= $3 AND first_seq <= $4 AND origin = 'extractive'
@@ -112,7 +112,7 @@ async def count_read_by_rule(
 async def list_asked(
     db_session: DbSession, line: Line, layer: str, field: str, keys: Sequence[str] | None = None
 ) -> dict[str, bool]:
-    """Return the keys of the work items whose payload has a field, and whether each is under way.
+    """Return the keys of the work items whose payload has the given `field`, and whether each item is under way.
 
     An item is under way if a worker holds it, or if its first attempt is still to come. An item that waits for a retry
     or has failed is not under way. If `keys` are given, only the items with these keys are returned.

@@ -25,7 +25,7 @@ from app.kit.wire import MAX_SEQ
 from app.kit.work_queue import NewWork
 
 AGAIN = "again"
-"""The field of a payload that only work at a person's request has.
+"""A field of the payload of a work item. Only work that a person requested has this field.
 
 In the item of a range, its value is true: the range is read although its messages have not changed. In the item REST,
 its value is the list of spans: pairs of a first and a last seq, both inclusive.
@@ -35,7 +35,8 @@ REST = "again"
 """The key of the work item that holds what is left to schedule."""
 
 MOST_AT_ONCE = 100
-"""The most ranges that are scheduled in one transaction, so that it stays short: messages wait for the chat's lock."""
+"""The most ranges that are scheduled in one transaction. It must be short, because it holds the chat's lock, and
+appends of messages wait for this lock."""
 
 
 class Again(NamedTuple):
@@ -64,7 +65,7 @@ async def learn_again(
     if first is None or last is None:
         record_nothing(db_session, head.line)
         return Again()
-    # The span ends with the last of these ranges, so that ranges that rules read in the future are not read again.
+    # The span ends with the last of these ranges. So it has no later ranges, which rules may read after this request.
     left = leave_out(await list_left(db_session, head), first, last)
     if not await schedule_again(db_session, head, [(first, last)], left=left, now=now):
         record_nothing(db_session, head.line)
@@ -128,7 +129,7 @@ async def list_left(db_session: DbSession, head: Head) -> list[Range]:
 async def _leave(db_session: DbSession, head: Head, spans: Sequence[Range], *, now: datetime) -> bool:
     """Replace the item REST by one that holds `spans`; return whether anything changed. Without spans it is deleted.
 
-    The new item has the position of the first span.
+    The `at_seq` of the new item is the first seq of the first span.
     """
     item = await find_scheduled(db_session, head, NAME, REST)
     held = read_spans(item.payload) if item else []

@@ -3,7 +3,8 @@
 A wrong fact is worse than a missing one. So the sentence must begin with one of the patterns, and a name must be
 written like a name and end its clause. `fact_values.py` refuses doubtful values of all other facts. A message that
 quotes and narrates, such as `"My name is Anna," she lies.`, states no facts, because a character could be the speaker.
-Neither does one that jokes, or begins with an action of somebody: `*The demon grins.* My name is Legion.`
+A message that jokes states no facts either, nor does one that begins with an action that need not be the user's, such
+as `*The demon grins.* My name is Legion.`
 "I'm Jonas" gives no name: "I'm Irish" has the same form.
 """
 
@@ -31,7 +32,7 @@ _SOMEBODY = re.compile(
     r"\s*(?:(?i:the|an?|he|she|they|it|his|her|their|der|die|das|eine?|er|sie|el|la|los|una?|ella|les?|une|elle|il)\b"
     rf"|{_WORD} (?!his\b|is\b|as\b|this\b)[a-z]+s\b)"
 )
-"""How an action of somebody begins, who need not be the user: `The demon grins`, `She smiles`, `Vex enters`."""
+"""The beginning of an action that need not be the user's: `The demon grins`, `She smiles`, `Vex enters`."""
 
 _SAYS = r"(?:said|says|asked|replied|replies|whispered|whispers|growled|growls|lied|lies)"
 _PLAYS = re.compile(
@@ -112,7 +113,10 @@ def _find_others(said: str) -> Iterator[tuple[str, str]]:
 
 
 def _plays(text: str) -> bool:
-    """Whether a message begins with actions of which one is somebody's, or has words of `_PLAYS`."""
+    """Whether a message plays a scene or jokes.
+
+    It does if it begins with actions, one of them matches `_SOMEBODY`, and more text follows; or if `_PLAYS` is in it.
+    """
     end = 0
     while action := _ACTION.match(text, end):
         if _SOMEBODY.match(action["stars"] or action["line"]) and text[action.end() :].strip():

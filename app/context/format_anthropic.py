@@ -48,8 +48,8 @@ def render_message(entry: HistoryMessage, part: Part, render_options: RenderOpti
 def complete(talk: list[Block], render_options: RenderOptions) -> list[Block]:
     """Return the conversation so that it begins with the user and, without `prefill`, ends with the user.
 
-    Volatile segments are the ones after the history. They come before the newest message or before the closing text; if
-    there is neither, they come last. If the conversation ends with a prefill, they go into the last user message.
+    Volatile segments are the ones after the history. If the conversation ends with a prefill, they come before the last
+    block of the user. Otherwise they come before the newest message or before the closing text, or else last.
     """
     said = [block for block in talk if block.part != "volatile"]
     if not said or said[-1].role != "assistant":

@@ -48,9 +48,9 @@ _BUDGET = f"""
 
 # The history of a context consists of the newest messages that fit. Each costs at least its `tokens`, unless the format
 # shortens it (then `service.py` reads everything). So a message cannot be in this history if the newer ones alone
-# exceed the budget. The text of such a message, which may be long and stored out of line, is replaced by UNREAD. Blank
-# texts are always read, also those of messages that only make tool calls (their `tokens` are 0): blank messages are not
-# sent, but UNREAD in place of their text is not blank.
+# exceed the budget. The text of such a message, which may be long and stored outside of the table's row (TOAST), is
+# replaced by UNREAD. Blank texts are always read, also those of messages that only make tool calls (their `tokens` are
+# 0). UNREAD is not blank: if it replaced a blank text, the message would count as one that has text.
 _HISTORY = _ENTRIES.format(
     calls="m.tool_calls",
     content="CASE WHEN m.up_to_it - m.tokens <= o.budget OR m.blank OR m.tokens = 0 THEN m.content END",
@@ -232,7 +232,7 @@ def list_revisions(row: Row, names: Iterable[str]) -> tuple[Hashable, ...]:
 
     The names are keys of the column `changed`: parts of a line, such as `messages`, and layers.
 
-    If this function returns the same values again, data that depends on nothing else has not changed.
+    While these values stay the same, data that depends only on these parts, the user and the tenant does not change.
     """
     changed = orjson.loads(row["changed"])
     numbers = [changed.get(name) or changed.get(LINE) for name in names]

@@ -59,7 +59,11 @@ class Call:
         return self.at + timedelta(seconds=TTL_S[self.cache])
 
     def sliding(self) -> "Call":
-        """Return the same call with a sliding window: the start of the history moves, so only the prefix is marked."""
+        """Return this call as a client with a sliding window would send it: with no marks after the prefix.
+
+        Such a client moves the start of the history forward in each call, so the provider can read only what is before
+        the history from its cache.
+        """
         return replace(self, marks=tuple(mark for mark in self.marks if mark[0] <= self.prefix_blocks))
 
 
@@ -155,8 +159,8 @@ class Account:
 def _count_found(call: Call, former: Call) -> int:
     """Return the tokens that `call` reads from the cache after `former`.
 
-    These are the tokens before a position that is marked in `former`: the last such position before which both calls
-    are the same.
+    Both calls are the same up to a certain block. The result is the number of tokens before the last position in this
+    common part that is marked in `former`.
     """
     pairs = zip(call.blocks, former.blocks, strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

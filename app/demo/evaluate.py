@@ -42,7 +42,7 @@ _SETTINGS = {"preset": "memo", "summary": {"enabled": True}, "scenes": {"enabled
 _MESSAGES_EACH = 100
 _POLL_S = 0.2
 _ATTEMPTS = 3
-"""The evaluation gives up when a work item has begun this many attempts, and an earlier one failed."""
+"""The evaluation gives up when one work item has begun this many attempts and has an error from one of them."""
 
 Worker = asyncio.Task[None]
 
@@ -185,7 +185,7 @@ class _FaultHandler(logging.Handler):
         self._faults = faults
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Collect the refusal of a record that has one, and count a request that follows one."""
+        """Add the record's refusal, if it has one. Count the record if it reports a request after a refused answer."""
         refusal, layer = getattr(record, "refusal", None), getattr(record, "layer", "")
         if isinstance(refusal, Refusal):
             self._faults.refusals.append((layer, refusal))

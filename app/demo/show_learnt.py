@@ -26,8 +26,8 @@ def word_learnt(
 ) -> Iterator[str]:
     """Yield the lines of facts and memories, the strongest memories first, with an example of the `archived` ones.
 
-    `has_model` is whether a model is configured. A quotation then does not come from the lack of one: the model's
-    answers were refused, or the message was too important to be left out.
+    `has_model` is whether a model is configured. If one is, a text was quoted for another reason than a missing model:
+    the model's answers were refused, or the message was too important to be left out.
     """
     authors = _AUTHORS | ({"extractive": "quoted, not written by the model"} if has_model else {})
     known = f"{count(len(facts), 'fact')} and {count(len(memories), 'memory', 'memories')}"

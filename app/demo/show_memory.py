@@ -179,7 +179,7 @@ def _word_scene_author(scene: Listed) -> str:
 
 
 def _list_pause_hints(reasons: Sequence[str]) -> Iterator[str]:
-    """Yield why scenes end at pauses, from the reasons of these breaks."""
+    """Yield hints about why scenes end at pauses. `reasons` has the reason of each break that was set at a pause."""
     refused = [reason.startswith(NO_USABLE_ANSWER) for reason in reasons]
     if not all(refused):
         yield "Without a model, scenes end where the story paused longest."

@@ -1,7 +1,7 @@
 """The operations on diaries: people list, read, write, edit and delete entries; characters write them.
 
-A chat that names no characters has an *unnamed diary*, stored under the name "". It belongs to requests and replies
-that name no character.
+A chat that names no characters has an *unnamed diary*, stored under the name "". Requests that name no character use
+it, and the service writes its own entries into it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,9 @@
 """Shows, hides and deletes the entries that characters wrote with their tool, when their replies arrive or change.
 
 A call of the tool is *open* until the reply that it belongs to is appended. When the reply arrives, the call's entry
-takes a new number and becomes the last one of its diary, unless a person has edited the entry. So no fold covers an
-entry that was hidden until its reply arrived. An entry that a person keeps is shown before its reply arrives, so a fold
-can cover it already; the new number makes this fold stale.
+takes a new number and becomes the last one of its diary, unless a person has edited the entry. So a fold that was made
+while the entry was hidden stays valid: it does not cover the new number. An entry that a person keeps is shown before
+its reply arrives, so a fold can cover it already; the new number makes this fold stale.
 """
 
 from collections import defaultdict
@@ -61,9 +61,10 @@ async def take_over(
     """Cancel the service's entry about the turns that include `at_seq`, because the character writes its own.
 
     The turns that an entry of the service is about are called a period. If a period ended with the reply at `at_seq`,
-    the service's entry may be scheduled already. If the call came before the reply, a period may have ended earlier in
-    the same turn, with a message that makes tool calls. So this function cancels each scheduled entry of the character
-    that the service has not written yet, if it is about a message from `turn_seq` (as in `Bound`) to `at_seq`.
+    the service's entry may be scheduled already. If the call came before the reply, an earlier message of the same turn
+    can have ended a period, because a message that makes tool calls counts as a reply, too. So this function cancels
+    each scheduled entry of the character that the service has not written yet, if it is about a message from `turn_seq`
+    (as in `Bound`) to `at_seq`.
 
     If the chat has no other active character, a new period begins after the reply. If it has others, the open period
     goes on, because the service writes entries for them when the period ends.

@@ -100,7 +100,7 @@ async def _date_again(
 def find_first_turned(pairs: Sequence[Pair]) -> int | None:
     """Return the seq of the first message whose change can alter turns, or None. Pure.
 
-    From this message on, periods may have another closing reply.
+    From this message on, periods may now end with other replies than before.
     """
     return next((after.seq for before, after in pairs if can_alter_turns(before, after)), None)
 
@@ -157,8 +157,8 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
     Folds that cover any deleted or moved entry are dropped. The open period then begins at the lowest of these seqs:
     its own first seq, `from_seq`, and the first seqs of the periods whose entries are deleted or cancelled. Every diary
-    is checked, even if none of its entries is deleted. For example, a line that was just copied up to the truncation
-    has no later entries, but it may lack the newest fold of the original line.
+    is checked, even if none of its entries is deleted: if the line is a new copy that ends before `from_seq`, the copy
+    has no entries to delete, but the newest fold of the original line may be missing in it.
     """
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:

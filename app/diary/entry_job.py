@@ -113,8 +113,8 @@ async def _read_stale(_ctx: JobContext, db_session: DbSession, claimed: Claimed)
 async def _draft(ctx: JobContext, claimed: Claimed, period: _Period) -> EntryDraft | None:
     """Return the character's entry, without content if the period has no message of the character any more.
 
-    Returns None if there is no model; contexts then still leave out a stale entry. Raises ModelError, NoUsableAnswer,
-    DoesNotFit.
+    Returns None if there is no model: a stale entry then stays stale, and contexts leave it out. Raises ModelError,
+    NoUsableAnswer, DoesNotFit.
     """
     if not period.speaks:
         return EntryDraft(None, None, None)

@@ -27,7 +27,8 @@ def fold_quotes(
     """Return the former quotes and the weightiest sentences of `entries` (date, text): at most `most_lines` lines.
 
     If there are more, the older half is thinned, repeatedly until all lines fit: of every four lines, only the
-    weightiest are kept. So the older the lines are, the fewer of them are left, but they stay evenly distributed.
+    weightiest are kept. The older a part of the diary is, the more often it is thinned, and the fewer of its lines are
+    left. But each group of four lines is thinned by itself, so the remaining lines are spread over the whole time.
     """
 
     def choose(written: Sequence[Utterance]) -> list[str]:

@@ -204,7 +204,7 @@ async def _choose(
 async def read_diary(db_session: DbSession, head: Head, character: str) -> Diary:
     """Return the valid part of a diary; if diaries are off, the entries that its character or people wrote.
 
-    Reads at most as many entries as the diary may show lines, because an entry has at least one line.
+    Reads at most `diary.lines` entries, because each entry has at least one line.
     """
     base = None
     if DiarySettings.of(head.settings).enabled:

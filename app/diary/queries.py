@@ -87,8 +87,9 @@ SPEAKERS = f"""
     FROM unnest($3::int[], $4::int[]) AS p (first_seq, last_seq) ORDER BY p.first_seq"""  # noqa: S608
 
 
-# An entry of a tool is about its reply, so its first seq is `at_seq`. Once a person edits or keeps the entry, `at_seq`
-# can become the seq of another message, for example in a truncation, so the first seq is then 0, which is no message.
+# The third column is the first message that the text is about, or 0 if it is about no message (`Document.first_seq`).
+# An entry of a tool is about its reply, so the column is `at_seq`. Once a person edits or keeps the entry, `at_seq` can
+# become the seq of another message, for example in a truncation, so the column is then 0.
 DOCUMENTS = """
     SELECT 'diary:' || e.entry_id, e.content,
         coalesce(e.first_seq, CASE WHEN e.origin = 'tool' AND NOT e.kept THEN e.at_seq ELSE 0 END), e.at_seq,
@@ -156,7 +157,7 @@ class Cast(NamedTuple):
 class Turns(NamedTuple):
     """A range of messages, with the characters that spoke in it, and those that wrote an entry in it with their tool.
 
-    None in `speakers` is a message without a name.
+    `speakers` contains None if a message of the assistant has no name.
     """
 
     first_seq: int

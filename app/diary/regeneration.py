@@ -23,10 +23,10 @@ from app.narratives.chain import Link
 
 
 async def regenerate_folded(db_session: DbSession, ref: ChatRef, *, character: str | None, now: datetime) -> UUID:
-    """Schedule the newest fold of a diary again, or the first one, without delay; return the work item's id.
+    """Schedule the newest valid fold of a diary again, without delay, and return the work item's id.
 
-    Raises ChatNotFound; Invalid if it is unclear which diary is meant; NothingToFold if diaries are off, or if there is
-    no fold to make again and the diary is short enough.
+    If there is no valid fold, the first one is scheduled. Raises ChatNotFound; Invalid if it is unclear which diary is
+    meant; NothingToFold if diaries are off, or if there is no fold to make again and the diary is short enough.
     """
     head = await lock_head(db_session, ref)
     name = await _choose(db_session, head, character)

@@ -1,7 +1,8 @@
 """The model all-MiniLM-L6-v2, computed with numpy: BERT with six layers, then the mean over all tokens.
 
 From “BERT: Pre-training of Deep Bidirectional Transformers” (Devlin et al., 2019) and the files of the model. The
-weights are mapped into memory, not read: processes share them, and rare words take no memory.
+weights are mapped into memory, not read: processes share them, and parts that no text has needed yet, such as the
+vectors of rare words, take up no memory.
 """
 
 import math
@@ -32,7 +33,8 @@ class MiniLm:
     def __init__(self, directory: Path) -> None:
         weights = _map_weights(directory / "model.safetensors")
         self._words = weights["embeddings.word_embeddings.weight"]
-        # All tokens are in BERT's first segment, so its vector is added to the vectors of the positions once, here.
+        # BERT adds three vectors for each token: those of its word, its position and its segment. Here, all tokens are
+        # in the first segment, so the vector of this segment is added to those of the positions once.
         self._places = weights["embeddings.position_embeddings.weight"][:MAX_TOKENS]
         self._places = self._places + weights["embeddings.token_type_embeddings.weight"][0]
         self._norm = weights["embeddings.LayerNorm.weight"], weights["embeddings.LayerNorm.bias"]

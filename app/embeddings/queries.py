@@ -55,7 +55,7 @@ async def get(connection: Connection, name: str, dimension: int) -> RecordedMode
 
 
 async def set_unrelated(connection: Connection, name: str, dimension: int, unrelated: float) -> None:
-    """Record the similarity of unrelated texts, unless it is recorded already."""
+    """Record the mean similarity of unrelated texts with this model (`scale.py`), unless it is recorded already."""
     await connection.execute(
         """
         UPDATE embedding_models SET unrelated_similarity = $3

@@ -33,9 +33,9 @@ class ModelDiffers(Exception):
 async def get_current(database: Database, embedder: TextEmbedder, clock: Clock) -> RecordedModel:
     """Return the recorded model, and record `embedder` if there is none.
 
-    If the length of the model's vectors or the similarity of unrelated texts is not known yet, the model is called to
-    find it out. Raises ModelDiffers if another model is recorded, and ModelError if the model is called and does not
-    answer.
+    If the length of the model's vectors or the mean similarity of unrelated texts (`scale.py`) is not known yet, the
+    model is called to find it out. Raises ModelDiffers if another model is recorded, and ModelError if the model is
+    called and does not answer.
     """
     async with database.raw() as connection:
         recorded = await queries.find_current(connection)

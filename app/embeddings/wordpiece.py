@@ -54,7 +54,8 @@ class WordPieces:
 def _list_words(text: str) -> Iterator[str]:
     spaced = "".join(map(_space, text))
     plain = unicodedata.normalize("NFD", spaced)
-    plain = "".join(char.lower() for char in plain if unicodedata.category(char) != "Mn")  # a final Σ becomes σ
+    # Each character is lowercased by itself, so a Σ at the end of a word becomes σ, not ς.
+    plain = "".join(char.lower() for char in plain if unicodedata.category(char) != "Mn")
     for word in plain.split():
         yield from _split_punctuation(word)
 

@@ -68,8 +68,8 @@ async def set_in_scope(db_session: DbSession, scope: ScopeKey, key: str, value: 
     """Set a fact of a scope for a person; return whether no fact of the scope had the key. Raises TooManyKeys.
 
     If a value that a person has set is set again while it holds, nothing is stored. There is one exception: a tool or
-    the conversation gave the key a newer value, and this value was taken back with its reply or its messages. If the
-    reply or the messages return, the newest value holds, so the person's value is stored again to be the newest.
+    the conversation gave the key a newer value, and this value was taken back with its reply or its messages. It would
+    hold again if the reply or the messages returned, so the person's value is stored again, as the newest one.
     """
     await lock_scope(db_session, scope)
     held = await reading.find_held(db_session, Viewpoint.of_scope(scope), KIND, key)

@@ -176,7 +176,7 @@ async def _cut_full(db_session: DbSession, head: Head, layers: Sequence[Covering
         else:
             _move(head, decision, now)
             left = history.after(decision)
-            if left.rules.layers_add_edges and _is_full(head):  # the next edge allows another cut
+            if left.rules.layers_add_edges and _is_full(head):  # still full; a later edge may allow another cut
                 _wait(head, waits=True, recheck_messages=left.recheck_messages)
             return decision
     await _await(db_session, head, decision, layers, now)
@@ -193,7 +193,10 @@ async def _are_edges_sought(
 
 
 async def _find_rewind(db_session: DbSession, head: Head, layers: Sequence[CoveringLayer]) -> tuple[Cut, bool]:
-    """Return the cut that moves the anchor back, and whether the message at its seq is not sent, for example hidden."""
+    """Return the cut that moves the anchor back, and whether the message at the cut's seq is one that is not sent.
+
+    Such a message is hidden, for example.
+    """
     rules = _rules_of(head, layers)
     # The edge is usually near, so a long chat is read further back only while no edge is found.
     limit = 2 * rules.keep_messages + 32

@@ -248,8 +248,8 @@ def decide_move(wanted: Cut, anchor_seq: int, last_cut_seq: int | None) -> Cut |
 
     A move back is a cut. The result is also a cut if `wanted` is before `last_cut_seq`, even if the anchor is already
     at `wanted`. This happens on a copy of the first part of a line: the copy still stores the last cut of that line,
-    and the new cut replaces it. All other moves are skips. They go forward, past messages that are not sent, because
-    this function is called after messages were removed, hidden or un-hidden.
+    and the new cut replaces it. All other moves are skips, which go forward: `settle_anchor`, which calls this
+    function, moves the anchor forward only past messages that are not sent.
     """
     if wanted.at_seq < anchor_seq or (last_cut_seq is not None and wanted.at_seq < last_cut_seq):
         return wanted

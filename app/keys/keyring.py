@@ -171,7 +171,8 @@ class DatabaseKeyring:
         of = name, self._generation  # a lookup that began before this process revoked a key may still find the key
         lookup = self._lookups.get(of)
         if lookup is None:
-            # In an empty context, so that the lookup goes on if this request's client disconnects: others wait for it.
+            # The context is empty, so it has no client to watch (`kit/gate/client_watch.py`): the lookup goes on if the
+            # client of this request disconnects, because other requests may wait for the lookup.
             lookup = self._lookups[of] = asyncio.create_task(self._look_up(name, now), context=Context())
             lookup.add_done_callback(lambda _: self._lookups.pop(of, None))
         return await asyncio.shield(lookup)

@@ -4,8 +4,8 @@ While no key exists, every request that is accepted is trusted. So requests are 
 machine (the peer's address), through a proxy, or from a web page of another host in a browser on this machine, unless
 its origin is trusted. A proxy is recognised by forwarding headers, or by HTTP/1.0, which nginx before 1.29.7 uses by
 default. A proxy that uses HTTP/1.1 and adds no forwarding header, such as a later nginx with its defaults, is not
-recognised: a key has to exist then. The request of a web page has the page's host in `Host` after DNS rebinding, or in
-`Origin` if it is cross-site.
+recognised: a key has to exist then. A request of another host's web page is recognised by the page's host: it is in
+`Origin` if the request is cross-site, and in `Host` after DNS rebinding.
 """
 
 import re

@@ -88,13 +88,14 @@ class Table(DeclarativeBase):
     """The base of all tables. Constraints are named by convention so that migrations can refer to them.
 
     If a primary key begins with (chat_key, line_id) or (owner_key, line_id), the rows of a line are copied with the
-    line, which is one course of a chat. `info["begins"]` is an SQL expression for the seq at which a row begins. A
-    column's `info["copied_as"]` is an SQL expression for its value in the copy, if that differs.
+    line, which is one course of a chat. `info["begins"]` is an SQL expression for the first seq that a row belongs to:
+    a copy of the line that ends before this seq does not get the row. A column's `info["copied_as"]` is an SQL
+    expression for its value in the copy, if that differs.
 
-    Rows of whole chats, users and tenants have no line. If a table with such a primary key has no other rows, it sets
-    `info["has_lines"]` to False; a table of users and tenants can set `info["begins"]` to `0` instead. A table of whole
-    chats can set `info["kept_if"]`, an SQL condition that is true while a line of the chat needs the row. When a line
-    is deleted, the chat's rows for which the condition is false are deleted.
+    Rows of whole chats, users and tenants belong to no line. If a table has only such rows, although its primary key
+    has a `line_id`, it sets `info["has_lines"]` to False; a table of users and tenants can set `info["begins"]` to `0`
+    instead. A table of whole chats can set `info["kept_if"]`, an SQL condition that is true while a line of the chat
+    needs the row. When a line is deleted, the chat's rows for which the condition is false are deleted.
     """
 
     metadata = MetaData(
@@ -357,7 +358,8 @@ def open_connections(url: str, *, pool_size: int = 20, statement_s: float = 30.0
         max_overflow=0,
         pool_timeout=10,
         pool_use_lifo=True,
-        # PostgreSQL writes 1e20 as an integer. orjson reads a float; json reads an int, which orjson cannot encode.
+        # PostgreSQL writes the JSON number 1e20 as an integer. orjson reads this integer as a float; `json` would read
+        # it as an int, which is too large for orjson to encode.
         json_deserializer=orjson.loads,
         connect_args={
             "timeout": CONNECT_S,

@@ -27,8 +27,8 @@ _TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 
 _ETAG_HEADER = {
     "ETag": {
-        "description": "Changes whenever the response changes. Absent if the response depends on anything other than "
-        "the chat, its user, its tenant and the request, such as the time.",
+        "description": "Changes whenever the response changes. Absent if the response depends on more than the chat, "
+        "its user, its tenant and the request: for example on the time.",
         "schema": {"type": "string", "examples": ['W/"5c2f1d0b9a7e4f6d8c3b2a1908f7e6d5"']},
     }
 }

@@ -12,16 +12,17 @@ so the `ctid` of a row does not change meanwhile.
 ONE_LOOKUP_EACH = "OFFSET 0"
 """The end of a lateral subquery: with an OFFSET the planner cannot merge it with the outer query, so it looks up the
 key once for each outer row. A subquery on a range of keys also has an ORDER BY with the key. Of several indexes that
-begin with the same columns, the planner then chooses the one that is sorted by the key, to save a sort. But if the
-B-tree of another index has fewer levels, the planner may choose the other index: a level costs more than sorting the
-one row that the planner expects. So `uq_messages_id` is a partial index: the planner cannot use it for a range of seq,
-because such a range does not imply the condition of the index."""
+begin with the same columns, the planner then chooses the one that is sorted by the key, to save a sort. There is one
+exception: if the B-tree of another index has fewer levels, the planner may choose that index, because it expects a
+single row, and sorting one row costs less than reading a further level. To rule this out for ranges of seq, the index
+`uq_messages_id` of the table `messages` has a condition (it is a partial index): the planner uses such an index only if
+the query implies the condition, and a range of seq does not."""
 
 
 COMPUTED_ONCE = "OFFSET 0"
 """The end of a subquery whose columns are used in several places: with an OFFSET the planner cannot merge it with the
-outer query. Without the OFFSET, the expression of a column could be computed again in each of these places: in a
-condition on messages, for example, once for each message."""
+outer query. Without the OFFSET, the planner could copy the expression of a column to each of these places, and compute
+it there: if the place is a condition on messages, once for each message."""
 
 
 PROBES_ONLY = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off"

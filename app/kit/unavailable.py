@@ -40,7 +40,7 @@ def unavailable_if_away(note: Callable[[Unavailable], None] | None = None) -> It
         if note:
             note(away)
         raise away from error
-    except (DBAPIError, EmulatedDBAPIException) as error:  # the pool raises EmulatedDBAPIException without a DBAPIError
+    except (DBAPIError, EmulatedDBAPIException) as error:  # the pool does not wrap the second one in the first
         lost = isinstance(error, InterfaceError) or (isinstance(error, DBAPIError) and error.connection_invalidated)
         cause = driver_error(error)
         if not lost and not isinstance(cause, _AWAY):

@@ -76,9 +76,10 @@ def word_error(found: Mapping[str, Any]) -> str:
 
 
 def _word_unit(found: Mapping[str, Any]) -> str:
-    """Return what a limit of length counts.
+    """Return the unit of a limit of length: characters for a text, items for a list.
 
-    If a text has validators of its own, pydantic reports the same type of error for it as for a list.
+    The type of the error is not enough to decide: if a text has validators of its own, pydantic reports the same type
+    for it as for a list.
     """
     is_text = found["type"].startswith("string") or isinstance(found.get("input"), str)
     return "characters" if is_text else "items"

@@ -53,10 +53,11 @@ class WorkItem(Table):
     `failed_at` is set when the final attempt failed; the row stays, so that the failure can be shown and retried.
     `run_after` is infinity while the item is parked. Either all items of an owner are parked or none is. `first_due_at`
     is when the item began to wait: when it was first scheduled, when its latest attempt failed, or when it was made due
-    again. `start_over` (`kit/attempts.py`) delays an item by the time since `first_due_at`, at most a minute, and moves
-    `first_due_at` so that the next delay is longer. `user_id` is set if the owner is a user. `refusals` has the kind
-    and the reason of each answer of the model that was refused since the item was last scheduled or started over.
-    `progress` has the parts that earlier attempts have finished, for the next attempt.
+    again. `start_over` (`kit/attempts.py`) delays the next attempt by the time since `first_due_at`, at least 1 and at
+    most 60 seconds. It then sets `first_due_at` to the present minus this delay, so that the next delay is at least
+    twice as long, up to 60 seconds. `user_id` is set if the owner is a user. `refusals` has the kind and the reason of
+    each answer of the model that was refused since the item was last scheduled or started over. `progress` has the
+    parts that earlier attempts have finished, for the next attempt.
     """
 
     __tablename__ = "work"

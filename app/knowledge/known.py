@@ -73,8 +73,9 @@ class Rating(NamedTuple):
 def choose_nearest(known: Iterable[Known], character: str | None) -> Mapping[str, Known]:
     """Return the statement that holds for each key: the newest one of the nearest scope.
 
-    A statement that takes a value away hides the values of wider scopes, too; such keys are left out. Statements of the
-    scope `character` count only if they are about the given character; if it is None, none of them counts.
+    If the statement that decides takes the value away, the key is left out, even if a wider scope has a value for it.
+    Statements of the scope `character` count only if they are about the given character; if it is None, none of them
+    counts.
     """
     return {key: one for key, one in choose_deciding(known, character).items() if one.content is not None}
 

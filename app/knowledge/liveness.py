@@ -251,7 +251,7 @@ def write_ratings(owners: str, *, ids: str) -> str:
 
 
 def write_hash(content: str) -> str:
-    """Return SQL for the hash of a text as it is.
+    """Return SQL for the hash of a text exactly as it is stored, with its case and white space.
 
     `Statement.forgotten` contains such hashes, and hashes of folded texts (`fold` in `known.py`).
     """

@@ -86,7 +86,8 @@ async def list_newest(
 ) -> list[Known]:
     """Return the newest live statement of each key in each scope that a line sees, also those that do not hold.
 
-    Statements about a character under its former names count as statements of one scope.
+    If a character was renamed, its statements under all of its names are compared, and only the newest one of each key
+    is returned.
     """
     known = await queries.list_newest_of_chat(db_session, line, kind, only_chat=only_chat)
     known.sort(key=lambda one: (one.learnt_us, one.statement_id))

@@ -13,8 +13,9 @@ from app.knowledge.queries import Line
 
 # Selects what rules have learnt, with three exceptions:
 # - What a person has set, edited, pinned, archived or rated.
-# - What was learnt before a person set, replaced or forgot the key. It is the history of the key, and `remember`
-#   compares new sentences with the former texts of memories, so that they are not learnt again.
+# - What was learnt before a person set, replaced or forgot the key. It is the history of the key. `remember` needs the
+#   former texts of a memory, too: it compares new sentences with them, and does not learn what a person has replaced
+#   or forgotten.
 # - What was learnt in a wider scope, at any time, if a person has made a statement with the same key in the chat's own
 #   scope, which is the nearest.
 _LEARNT_BY_RULE = f"""

@@ -205,9 +205,10 @@ async def retract_learnt_by_rule(
 ) -> set[str]:
     """Delete what rules have learnt from a range of messages (both inclusive), unless a person has changed it.
 
-    Only what was learnt for `layers` is deleted. `head` is that of the chat's current line, locked, and the caller has
-    locked the users and tenants that `rule_queries.list_wide_keys` returns. The setting `learn_scope` does not name
-    all of them if it was changed. Returns the layers in which something was deleted.
+    Only what was learnt for `layers` is deleted. `head` is that of the chat's current line, locked. The caller has also
+    locked the users and tenants that `rule_queries.list_wide_keys` returns. To lock those that the setting
+    `learn_scope` names is not enough: the setting may have been changed since something was learnt. Returns the layers
+    in which something was deleted.
     """
     wide, changed = await rule_queries.retract_learnt_by_rule(db_session, head.line, first_seq, last_seq, layers)
     _raise(db_session, head.tenant, wide)

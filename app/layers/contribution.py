@@ -36,8 +36,10 @@ class SegmentSpec:
         instruction: The text about it in the segment `instruction`; "" for none.
         after: The segment that it follows in the prompt; None if the tables of `app.context.tables` contain `name`.
             Segments that follow the same one are in the order of the registry.
-        trimmed_before: The segment before which it is trimmed; None if the tables contain `name`.
-        leads: Whether its instruction comes first, because by default the segment is placed before the whole prompt.
+        trimmed_before: If a context exceeds `max_tokens`, this segment is trimmed first, and then the segment with the
+            name `trimmed_before`; None if the tables contain `name`.
+        leads: Whether the text in `instruction` comes before those of segments that do not have this flag. It is set
+            for a segment that is placed before the whole prompt by default.
 
     """
 

@@ -12,8 +12,8 @@ from app.lines.line_copy import Line
 
 Fading = Literal["archives", "ignored", "weighs"]
 """How the age of a text affects a search, if it is a text that fades. With `archives`, a text that has become too weak
-is not found. With `ignored`, it is found, too. With `weighs`, a text is found while it is strong enough, and its
-present strength is its importance."""
+is not found. With `ignored`, it is found, too. With `weighs`, a text is found while it is strong enough, and the column
+`importance` has its present strength instead of its importance."""
 
 
 class Document(NamedTuple):

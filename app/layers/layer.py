@@ -91,7 +91,7 @@ async def _erase_nothing_else(_db_session: DbSession, _event: OwnerErased, *, no
 
 
 async def _ignore_line(_db_session: DbSession, _event: CurrentLineReplaced, *, now: datetime) -> None:
-    """Do nothing, because contexts of other chats contain no rows of the layer."""
+    """Do nothing, because the layer schedules no work for a new current line, and raises no revision itself."""
 
 
 async def _copy_nothing_else(_db_session: DbSession, _event: ChatForked, *, now: datetime) -> None:
@@ -139,9 +139,10 @@ class Layer:
             `filters` of its tables, in which the service itself renames the character.
         on_settings_changed: Settings changed: schedule rows that became stale while the layer was disabled.
         on_cut: The anchor moved.
-        on_line_replaced: (db_session, event, now=) → another line of the chat became the current one, or the chat was
-            imported from a vault: schedule the current line's work, or raise the revisions of users or tenants whose
-            other chats show the layer.
+        on_line_replaced: (db_session, event, now=) → another line of the chat became the current one, or a vault (an
+            export of a whole chat, `docs/vault.md`) was imported as the chat: schedule the work of the current line. If
+            contexts of other chats contain data of the layer, raise the revision of the user or the tenant that these
+            chats share with this one.
         on_texts_changed: (db_session, head, now=) → texts of other layers may have changed (`documents`): schedule what
             is derived from them.
         on_fork: (db_session, event, now=) → the chat was forked, and the rows of its line are copied: copy or schedule
@@ -185,8 +186,8 @@ class Layer:
         segments: The segments it contributes to.
         context_query: A scalar subquery on the line's row `c`, included in the SQL statement of a context, for data
             that cannot be stored on the row; its value is `View.queried`. `b.seq` is `View.before_seq`, or NULL.
-        current_query: The subquery for contexts of the current line without the option `before`, if another is faster
-            than `context_query` there; its value has to lead to the same contribution.
+        current_query: A faster query that replaces `context_query` in contexts of the current line without the option
+            `before`; None if there is none. Its value has to lead to the same contribution.
         own_query: The query that replaces `context_query` for a caller who sees only the chat itself; needed only if
             `context_query` selects wider scopes without `OWNERS_OF_CHAT` (`app/knowledge/liveness.py`).
         queried_if: An SQL condition on `c`, cheaper than the query, that is true if the query for contexts of the

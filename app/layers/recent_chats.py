@@ -14,7 +14,8 @@ from uuid import UUID
 from app.layers.recently_used import RecentlyUsed
 
 MOST_CHANGES = 2
-"""If a chat's remembered results were outdated in so many contexts in a row, it is read with all queries at once."""
+"""If the remembered results of a chat were outdated in this many contexts in a row, the next context reads the chat
+with all queries at once."""
 
 
 class Remembered(NamedTuple):

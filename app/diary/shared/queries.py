@@ -46,8 +46,9 @@ _NAMES = write_known_names(_OTHER)
 
 # A fork has copies of the original chat's entries, with the same ids. `_NOT_OWN` leaves out entries that are also on
 # the line `c`. If several other chats have an entry, `_NEWEST` reads it from the oldest of these chats: that one has
-# the original, which people edit. `_NEWEST` applies the limit to each chat before it leaves out copies. This loses no
-# entries, because in a fork's diary the copies are older than all other entries.
+# the original, which people edit. `_NEWEST` first reads the newest entries of each chat, up to the limit, and leaves
+# out copies afterwards. No copy takes the place of another entry there, because in a fork's diary the copies are older
+# than all other entries.
 _NOT_OWN = """NOT EXISTS (
         SELECT FROM diary_entries m
         WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.entry_id = e.entry_id)"""

@@ -27,7 +27,9 @@ async def hold_shared(
     *,
     is_first: bool,
 ) -> dict[str, Any]:
-    """Return the cached form of a shared diary: its own entries, and the ids of the held entries of other chats.
+    """Return the cached form of a shared diary.
+
+    It has the line's own entries, and the ids of the entries of other chats that the segment `diary` contains.
 
     Args:
         db_session: Open unit of work.
@@ -35,7 +37,7 @@ async def hold_shared(
         character: The character.
         own: The diary of the line itself.
         texts: The cached form that this diary would have if it were not shared.
-        chosen: The entries of other chats that the diary has held so far; None to choose them again.
+        chosen: The entries of other chats that the segment `diary` has contained so far; None to choose them again.
         is_first: Whether no diary is cached yet, because the chat has had no cut and no entry. In such a chat, `diary`
             shows the entries of other chats from before the chat began, so only these are chosen.
 

@@ -20,7 +20,7 @@ from app.kit.llm.retry import read_retry_after, wait_before_retry_s
 
 _CONNECT_TIMEOUT_S = 10.0
 
-# A proxy that the environment names cannot reach servers on this machine, so requests to them bypass it.
+# A proxy from the environment variables cannot reach servers on this machine, so requests to them bypass the proxy.
 _DIRECT: dict[str, httpx.AsyncBaseTransport | None] = dict.fromkeys(
     ("all://localhost", "all://127.0.0.1", "all://[::1]")
 )
