@@ -35,7 +35,7 @@ LAYERS: tuple[Layer, ...] = (MEMOS, SUMMARY, DIARY, SCENES, SESSIONS, FACTS, BLO
 
 _CURSORS = {CURSOR, BINDINGS, KNOWLEDGE, PAUSES, VECTORS}
 _RESERVED = _CURSORS | {revision.MESSAGES, revision.SETTINGS, revision.WORK, revision.LINE}
-"""Names that a chat's cursors or its revision already use for something else."""
+"""Names that a layer must not have: they are keys of `Head.cursors` or names of changes (`chats.revision`) already."""
 
 RESERVED_TOOLS = {"calls", "discard", MEMORY_SEARCH.name}
 """Names of paths below `…/tools/` that are not tools, or not tools of a layer."""

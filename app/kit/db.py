@@ -88,9 +88,8 @@ class Table(DeclarativeBase):
     """The base of all tables. Constraints are named by convention so that migrations can refer to them.
 
     If a primary key begins with (chat_key, line_id) or (owner_key, line_id), the rows of a line are copied with the
-    line, which is one course of a chat. `info["begins"]` is an SQL expression for the first seq that a row belongs to:
-    a copy of the line that ends before this seq does not get the row. A column's `info["copied_as"]` is an SQL
-    expression for its value in the copy, if that differs.
+    line, which is one course of a chat. `info["begins"]` is an SQL expression for a row's first seq: a copy that ends
+    before it lacks the row. `info["copied_as"]` of a column is its value in the copy, in SQL, if that differs.
 
     Rows of whole chats, users and tenants belong to no line. If a table has only such rows, although its primary key
     has a `line_id`, it sets `info["has_lines"]` to False; a table of users and tenants can set `info["begins"]` to `0`
@@ -358,8 +357,7 @@ def open_connections(url: str, *, pool_size: int = 20, statement_s: float = 30.0
         max_overflow=0,
         pool_timeout=10,
         pool_use_lifo=True,
-        # PostgreSQL writes the JSON number 1e20 as an integer. orjson reads this integer as a float; `json` would read
-        # it as an int, which is too large for orjson to encode.
+        # PostgreSQL writes the JSON number 1e20 as an integer. `json` would read an int that orjson cannot encode.
         json_deserializer=orjson.loads,
         connect_args={
             "timeout": CONNECT_S,

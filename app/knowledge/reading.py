@@ -57,7 +57,8 @@ async def view_chat(
 ) -> Viewpoint:
     """Return the view of a line, the current one by default. Raises ChatNotFound, LineNotFound, Invalid.
 
-    `character` is the character whose statements count; by default, the only character of the chat.
+    `character` is the character whose own statements (those of the user with this character) the view includes; by
+    default, the only character of the chat.
     """
     chat = await get_line(db_session, ref, line)
     scope = ScopeKey.of_chat(ref.tenant, ref.key)

@@ -117,7 +117,7 @@ async def fork_chat(ref: WritingChat, wanted: ForkIn, caller: Writer, db_session
     """
     target = ChatRef.of(caller, wanted.chat_id)
     await lines.fork(db_session, ref, target, wanted.at_seq, now=clock())
-    await db_session.run_deferred()  # the response shows the counts after the cut
+    await db_session.run_deferred()  # deletes what extends beyond the end of the copy, so that the counts are right
     (out,) = await present_chats(db_session, [await service.get_chat(db_session, target)])
     return OrjsonResponse(out, status_code=201)
 

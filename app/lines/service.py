@@ -117,8 +117,8 @@ async def restore(db_session: DbSession, ref: ChatRef, name: str, *, limits: Lin
     """Copy a checkpoint to a new line, make this line current, and return its id.
 
     The copy has everything that the checkpoint holds, including the settings and the time of the last append. Raises
-    ChatNotFound, CheckpointNotFound, TooManyLines, and Forbidden if the caller may not choose the scopes that these
-    settings choose.
+    ChatNotFound, CheckpointNotFound, TooManyLines, and Forbidden if these settings would change `memories.learn_scope`
+    or `diary.scope` to a value that the caller may not choose.
     """
     head = await lock_head(db_session, ref)
     checkpoint = await get_checkpoint(db_session, ref, name)
@@ -129,9 +129,9 @@ async def restore(db_session: DbSession, ref: ChatRef, name: str, *, limits: Lin
 async def replace_line(db_session: DbSession, head: Head, *, until_seq: int, limits: LineLimits, now: datetime) -> UUID:
     """Copy `head`'s line up to `until_seq` (inclusive; 0 copies no message), and make the copy the current line.
 
-    Return the id of the copy; the caller has to call `truncate_copy` next. The newest `limits.replaced` of the replaced
-    lines (`LineLimits`) are kept; `head`'s line counts as one of them if it is replaceable. Older ones are deleted, at
-    most MOST_PRUNED in one call. Raises ChatBusy, TooManyLines.
+    Return the id of the copy; the caller has to call `truncate_copy` next. Of the replaceable lines (`ChatLine`) that
+    re-imports have replaced, the newest `limits.replaced` are kept, and at most MOST_PRUNED older ones are deleted. If
+    `head`'s line is replaceable, it already counts as one of the kept ones. Raises ChatBusy, TooManyLines.
     """
     replaced = await line_queries.list_replaced(db_session, head.chat_key)
     kept = limits.replaced - int(await line_queries.is_replaceable(db_session, head.line))
@@ -178,8 +178,8 @@ async def _begin_line(
 async def switch(db_session: DbSession, ref: ChatRef, line_id: UUID, *, now: datetime) -> None:
     """Make an abandoned line the current one; for the current line, this does nothing.
 
-    Raises ChatNotFound, LineNotFound, ChatBusy, LineIsCheckpoint for a checkpoint's line, and Forbidden if the caller
-    may not choose the scopes that the line's settings choose.
+    Raises ChatNotFound, LineNotFound, ChatBusy, LineIsCheckpoint for a checkpoint's line, and Forbidden if the line's
+    settings would change `memories.learn_scope` or `diary.scope` to a value that the caller may not choose.
     """
     head = await lock_head(db_session, ref)
     if line_id == head.line_id:
@@ -259,9 +259,10 @@ async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int
 
 
 async def truncate_copy(db_session: DbSession, source: Line, line: Line, until_seq: int, *, now: datetime) -> Head:
-    """Recount a copy of `source` that ends at `until_seq` and return its head.
+    """Count the messages, tokens and turns of a copy of `source` that ends at `until_seq`, and return its head.
 
-    The deferred `LineTruncated` then reopens the rows that extend beyond the end, and moves the anchor back.
+    The deferred `LineTruncated` then makes the layers delete or reopen what extends beyond the end, such as batches,
+    and moves the anchor back if too few messages are left after it.
     """
     head = await _lock_copy(db_session, line)
     await line_queries.recount(db_session, head)
@@ -271,10 +272,10 @@ async def truncate_copy(db_session: DbSession, source: Line, line: Line, until_s
 
 
 async def _lock_copy(db_session: DbSession, line: Line) -> Head:
-    """Lock a copy that this transaction has made, and register it with the revision that its row begins with.
+    """Lock a copy that this transaction has made, and register it with the revision that its row already has.
 
-    The revision of a copy in another chat begins at the time in milliseconds, so that a chat which was erased and made
-    again never has an old number.
+    A copy in another chat begins with the time in milliseconds as its revision. So if a chat is erased and created
+    again, it never gets a revision that it had before.
     """
     head = await lock_line(db_session, *line)
     if head is None:

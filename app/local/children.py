@@ -98,7 +98,8 @@ class Child:
     async def _keep(self) -> None:
         clock = asyncio.get_running_loop().time
         wait_s, began_s = 0.0, clock()
-        while self._process:  # always the newest process, even if its pid file could not be written
+        # `_spawn` sets `_process` before it writes the pid file, so this is the newest process even if writing failed.
+        while self._process:
             code = await self._process.wait()
             wait_s = next_wait_s(wait_s, clock() - began_s)
             self._say(f"{self._command.name} ended ({how_it_ended(code)}); it starts again in {wait_s:g} s.")

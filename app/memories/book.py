@@ -68,7 +68,8 @@ async def view_chat(
 ) -> MemoryView:
     """Return the view of a line, the current one by default. Raises ChatNotFound, LineNotFound, Invalid.
 
-    `character` is the character whose memories count; by default, the only character of the chat.
+    `character` is the character whose own memories (those of the user with this character) the view includes; by
+    default, the only character of the chat.
     """
     chat = await get_line(db_session, ref, line)
     viewpoint = await reading.view_chat(db_session, ref, line=line, character=character)

@@ -1,8 +1,9 @@
 """Chooses, of the many texts of a scope, those that can matter when new sentences are compared with them. Pure.
 
-`dedupe.compare` computes all groups of letters of each text that it is given. Here, an upper bound is computed first:
-for each word of the text, the number of groups that the word and a sentence have in common, added up. The texts of a
-scope have few different words, and the numbers for a word are computed only once. A text without spaces is one word.
+`dedupe.compare` computes all groups of letters of each text that it is given. Here, a cheaper check comes first. For
+each word of a text, it looks up how many groups the word and a sentence have in common, and adds these numbers up: the
+text and the sentence cannot have more groups in common than this sum. The texts of a scope have few different words,
+and the numbers for a word are computed only once. A text without spaces is one word.
 """
 
 import math
@@ -35,7 +36,7 @@ class Candidates:
         self._groups = [find_groups(content) for content in contents]
         self._threshold = threshold
         self._shared_by = _SharedBy(self._groups)
-        # Added to the counts, this sets the highest bit of each count that is great enough.
+        # `_missing` is added to the counts: this sets the highest bit of each count that is at least its `least`.
         least = [max(1, math.ceil(threshold * len(groups) * _SLACK)) for groups in self._groups]
         self._missing = sum((_TOP - one) << _BITS * number for number, one in enumerate(least))
         self._tops = sum(_TOP << _BITS * number for number in range(len(least)))
@@ -55,10 +56,11 @@ class Candidates:
 
 
 class _SharedBy(dict[str, int]):
-    """Maps a part of a text between white space to how many groups it has in common with each sentence.
+    """Maps a part of a text to the numbers of groups that it has in common with the sentences, in one integer.
 
-    The number for the first sentence is in the lowest bits. No word contains white space, so each group of a text is a
-    group of one of these parts. Long parts are not kept: in scripts without spaces, a part is a whole text.
+    A text is split into parts at white space. The number for the first sentence is in the lowest bits. Groups are
+    taken from single words (`list_groups`), which contain no white space, so each group of a text is a group of one of
+    its parts. Long parts are not kept: in scripts without spaces, a part is a whole text.
     """
 
     def __init__(self, sentences: Sequence[frozenset[str]]) -> None:

@@ -26,7 +26,8 @@ _PREFETCHED_TEXTS: Final = 1_000
 TEXTS = f"""
     SELECT key, statement_id, content FROM statements
     WHERE owner_key = $1 AND line_id = $2 AND kind = '{KIND}' AND character = $3 AND content IS NOT NULL"""  # noqa: S608
-"""All texts of a scope. It is public because a test runs EXPLAIN on it: the query of a cursor is in no log."""
+"""All texts of a scope. It is public because a test runs EXPLAIN on it. Tests find other queries in asyncpg's query
+log, but the query of a cursor is not logged."""
 
 _KEYS_GIVEN = f"SELECT o.*, k.key FROM ({OWNER_GIVEN}) AS o CROSS JOIN unnest($7::text[]) AS k (key)"  # noqa: S608
 
@@ -57,7 +58,8 @@ _VERSIONS_OF_KEY = write_versions(
 # PostgreSQL computes the rows of `kept` one by one, in the order of `$7`, and only as many as are asked for. `before`
 # counts the memories that come before the given one. As soon as there are `max_memories`, it stops, and `last` reads no
 # row, so that no more memories are judged. Otherwise `last` reads all rows, sorts them, and finds the one at position
-# `max_memories`. `$7` begins with the highest ids: ids grow with time, so the first memories are often stronger.
+# `max_memories`. `$7` begins with the highest ids, those of the newest memories: they are often stronger than the given
+# one, so that `max_memories` of them are found soon.
 _FIND_WEAKEST = f"""
     WITH kept AS MATERIALIZED (
         SELECT h.key, h.pinned OR h.archived IS FALSE AS stays, {write_order_key("$8")} AS order_key
@@ -156,11 +158,12 @@ async def list_compared(
 async def find_weakest(
     db_session: DbSession, scope: ScopeKey, line: Line, keeping: Keeping, keys: Collection[str], strongest: Memory
 ) -> tuple[float, str]:
-    """Return the order key and the id of the weakest of the strongest `max_memories` memories, as a line sees a scope.
+    """Return the order key and the id of the memory at position `max_memories` of a scope, as a line sees it.
 
-    So a memory that no person pinned, archived or brought back from the archive is among the strongest if its order key
-    and id are not less than these. If the scope has fewer than `max_memories` memories, the order key is negative
-    infinity. It is infinity if none of the memories that the caller wants to check is among the strongest.
+    Memories that a person pinned or brought back from the archive come first, then the others by strength; those that a
+    person archived do not count. So a memory that no person pinned, archived or brought back is among the strongest if
+    its order key and id are not less than these. If the scope has fewer than `max_memories` memories, the order key is
+    negative infinity. It is infinity if none of the memories that the caller wants to check is among the strongest.
 
     `keys` are the ids of all memories of the scope. `strongest` is the strongest memory that the caller wants to check.
     Stronger memories, and those that a person pinned or brought back, come before it. As soon as `max_memories` such

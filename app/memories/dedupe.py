@@ -26,7 +26,8 @@ _WORD = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?:[^\W_{_SPACELESS}]|[{_MA
 _LETTERS = re.compile(rf"(?:[^\W\d_]|[{_MARKS}])+")
 _ENDS_SENTENCE = re.compile(r"[.!?…:\n]")
 
-# English and German write these with a capital. They are not names, so a text with another date is a correction.
+# English and German write these words with a capital, but they are not names. So if a new text differs from a known one
+# only in the date, it is a correction of that text, and supersedes it.
 _DATE = re.compile(
     r"january|february|march|april|may|june|july|august|september|october|november|december|januar|februar|märz|mai"
     r"|juni|juli|oktober|dezember|(?:mon|tues|wednes|thurs|fri|satur|sun)day"

@@ -36,9 +36,10 @@ async def backfill(
     """Form batches of the messages of a range (inclusive) that no batch covers, and schedule their memos.
 
     The current settings apply. If `last_seq` is None, the range goes to the end of the line. The open batch is left to
-    fill with the next appends. But if memos were switched on late, it can hold the messages of several batches already:
-    full batches are then formed of it, with its own settings, if one of them reaches into the range. No message is left
-    out between batches, so they begin at the start of the open batch even if `first_seq` is later. The rest stays open.
+    fill with the next appends. But if memos were switched on late, it can already have enough messages for one or more
+    full batches. Those that overlap the range are then formed, with the size and the filters of the open batch, and so
+    are those before them, even if they end before `first_seq`, so that no message is skipped. The messages after them
+    stay in the open batch.
 
     If every eligible message is in a batch already, there are no new batches. Raises ChatNotFound, and MemosOff if the
     chat's memos are switched off.
@@ -76,7 +77,7 @@ async def backfill(
 async def _list_full(
     db_session: DbSession, head: Head, open_batch: OpenBatch, wanted: tuple[int, int | None]
 ) -> list[Batch]:
-    """Return the full batches of the open batch through the last one in the range `wanted`; [] if none is in it."""
+    """Return the full batches of the open batch, up to the last one that overlaps `wanted`; [] if none overlaps it."""
     first_seq, last_seq = wanted
     if open_batch.count < open_batch.size or (last_seq is not None and last_seq < open_batch.first_seq):
         return []

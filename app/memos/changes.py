@@ -97,7 +97,8 @@ async def on_settings_changed(db_session: DbSession, event: SettingsChanged) -> 
 async def on_move(db_session: DbSession, event: MessagesMoved) -> None:
     """Copy the memos that people wrote or edited and that come after `kept_seq` on the old line.
 
-    The copies get the seqs that the messages have on the new line.
+    The copies have no batches. A copy follows the first message of the memo's former batch, or the message that the
+    memo followed. If the new line does not have this message, the copy follows the last one before it that both have.
     """
     head = event.head
     line = head.line

@@ -74,7 +74,7 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
 
 
 async def list_edges(db_session: DbSession, head: Head, from_seq: int) -> Sequence[int]:
-    """Return the seq after each batch, from the batch before `from_seq` on."""
+    """Return the seq after each batch, starting with the last batch that begins before `from_seq`."""
     return await queries.list_batch_edges(db_session, *head.line, from_seq)
 
 

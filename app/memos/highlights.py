@@ -28,7 +28,7 @@ def render_highlights(highlights: Sequence[Highlight]) -> str:
 def highlights_from_text(text: str) -> list[Highlight]:
     """Return one highlight for each line of a person's text, without its 【Highlight n】 label; skip blank lines.
 
-    The text is not shortened or folded, and no category is read from it.
+    Lines are not shortened, white space inside them stays as it is, and no category is read from them.
     """
     lines = (_SHOWN_LABEL.sub("", line, count=1).strip() for line in text.splitlines())
     return [Highlight(line) for line in lines if line]

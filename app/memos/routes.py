@@ -83,8 +83,8 @@ async def write_memo(ref: WritingChat, memo: MemoIn, db_session: Db, clock: Now)
 async def backfill_memos(ref: WritingChat, db_session: Db, clock: Now, wanted: Backfill | None = None) -> Response:
     """Make the memos of messages that were said while memos were off. Returns 200 if none is missing.
 
-    If memos were switched on late, the newest messages can be enough for several memos that are not made yet. These are
-    made in order, through the last one that covers a message of the range.
+    If memos were switched on late, the newest messages can already be enough for several memos. Those that cover
+    messages of the range are then made, and those before them, too, so that no message is skipped.
     """
     wanted = wanted or Backfill()
     batches, work_id = await backfill(

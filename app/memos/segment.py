@@ -1,4 +1,4 @@
-"""Contributes to a context the memos that are cached on the line's row. Pure."""
+"""Makes the segment `memos` of a context from the memos that are cached on the line's row. Pure."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,9 +1,9 @@
 """Operations on messages: append them, list a page, get one.
 
-An append is one transaction. For messages without swipes to an existing chat, it needs three statements: lock the row
-of the current line, insert the messages, write the head (columns of the line's row). Creating a chat or storing swipes
-needs a few more. The append defers `MessagesAppended`. Before the commit, `app/pipeline.py` calls the handlers of that
-event, which send statements of their own, and then writes the head.
+An append is one transaction. If the chat exists and no message has swipes, the append needs three statements: lock the
+row of the current line, insert the messages, write the head (columns of the line's row). Creating a chat or storing
+swipes needs a few more. The append defers `MessagesAppended`. Before the commit, `app/pipeline.py` calls the handlers
+of that event, which send statements of their own, and then writes the head.
 """
 
 import asyncio

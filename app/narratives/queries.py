@@ -195,8 +195,8 @@ async def find_newest(db_session: DbSession, key: Key, among: Sequence[int] | No
 async def delete_with_descendants(db_session: DbSession, key: Key, versions: Sequence[int]) -> None:
     """Delete versions and those that were folded onto them, directly or indirectly.
 
-    A person's version is never deleted. The versions folded onto a person's version are deleted only if the person's
-    version is among `versions`.
+    A person's version is never deleted. If it is among `versions`, the versions that were folded onto it are deleted,
+    and it stays. If it is not, the versions that were folded onto it stay, too, unless they are among `versions`.
     """
     await db_session.raw.execute(_DELETE_WITH_DESCENDANTS, *key, list(versions))
 

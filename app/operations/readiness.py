@@ -75,7 +75,8 @@ class DatabaseChecks:
     async def report(self, database: Database, *, now: datetime, limits: TokenLimits) -> DatabaseReport:
         """Return the result of `check_database`, or of the check that is already running."""
         if self._running is None or self._running.done():
-            # With the context variables of this request, the check would end when the client disconnects.
+            # An empty context does not contain this request's client. Otherwise the check would end when this client
+            # disconnects (`kit/gate/client_watch.py`), although other requests wait for the result, too.
             check = check_database(database, now=now, limits=limits)
             self._running = asyncio.create_task(check, context=Context())
         return await asyncio.shield(self._running)

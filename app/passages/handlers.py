@@ -28,7 +28,10 @@ _CHANGED = 16
 
 
 async def on_append(db_session: DbSession, event: MessagesAppended) -> None:
-    """Schedule the vectors, and the index each time that another EVERY_MESSAGES messages are not in it.
+    """Schedule the index and the vectors that an append makes due.
+
+    The index is due each time that the number of messages which are not in it reaches another multiple of
+    EVERY_MESSAGES.
 
     The vectors of the layers' texts are scheduled, too, because another chat may have added a text to the memory of the
     user. Such a text has no vector in this chat yet.
@@ -106,10 +109,10 @@ async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, *,
 
 
 async def erase_owner(db_session: DbSession, event: OwnerErased, *, now: datetime) -> None:
-    """Schedule the deletion of other chats' vectors for texts that only the erased chat had contributed.
+    """Schedule the deletion of the vectors that other chats have of texts which only the erased chat had contributed.
 
-    All chats of the user or the tenant share these texts. The deletion needs no embedding model, so it is scheduled
-    even if none is configured.
+    Such a text was in the memory that all chats of the user or the tenant share, so each of these chats can have a
+    vector of it. The deletion needs no embedding model, so it is scheduled even if none is configured.
     """
     owners = [Owner.of_tenant(event.tenant)]
     if event.user_id is not None:

@@ -26,8 +26,8 @@ ANALYSIS = 2
 """The version of `list_keys`. An index of version 1 does not record it, and its keys include no names (`names.py`)."""
 
 _BEGINNING = 4
-_SHORT_BEGINNING = 3  # for other forms of words of three letters
-_MOST_WITH_SHORT = 6  # longer words have no key of a short beginning
+_SHORT_BEGINNING = 3  # by this key, a query's word of three letters finds its longer forms: `run` finds `runs`
+_MOST_WITH_SHORT = 6  # longer words do not get the key `^` with _SHORT_BEGINNING letters
 _LEAST_WITH_EDGES = 6
 _MOST_WITH_SHORT_EDGE = 7
 
@@ -47,7 +47,7 @@ def list_keys(text: str, language: str | None = None) -> list[str]:
 
 
 def name_analysis(language: str | None) -> str:
-    """Return the name of the analysis by which `list_keys` finds keys in a language (BCP 47).
+    """Return the name of the way in which `list_keys` makes keys from texts in a language (BCP 47): the analysis.
 
     The index of a chat records this name. If the recorded name differs, the index is made again. `ANALYSIS` rises when
     a release finds other keys.

@@ -22,9 +22,9 @@ MOST_NEAREST = 300
 MOST_DEEP = 20_000
 """In a deep search, this replaces each of the three limits above.
 
-The index and the vectors belong to the texts of a chat, and not to a line. So most of the messages that they find can
-be deleted, on another line, or outside what a search is limited to. If a limit made a search leave out messages, and
-the search found fewer than ENOUGH, it is repeated as a deep one.
+The index and the vectors belong to the texts of a chat, and not to a line. So it can happen that most of the messages
+that they find are deleted, are on another line, or are outside what a search is limited to. If a limit made a search
+leave out messages, and the search found fewer than ENOUGH, it is repeated as a deep one.
 """
 
 ENOUGH = 100
@@ -85,8 +85,9 @@ _IN_INDEX = f"""
 # A frequent word that is written as a name, such as `Will`, is a key of its own (`names.py`). An index of a former
 # release, or of a chat in a language other than English, lacks these keys. _MAY_LACK_NAMES is true if the query has
 # such names and the index may lack them. Only then, `_NAMED` searches the newest indexed messages for the names.
-# `in_index` can have found one of these messages by its other words, with a likelihood that lacks the name. So
-# `_FOUND_BY_INDEX` leaves the message out, and the search computes its likelihood from the patterns (`COMPARED`).
+# `in_index` may have found one of these messages, too, by other words of the query. The likelihood that it computed for
+# the message then leaves the name out of account. So `_FOUND_BY_INDEX` skips the message, and the search computes its
+# likelihood from the patterns (`COMPARED`).
 _MAY_LACK_NAMES = "(SELECT {names}) IS NOT NULL AND NOT i.has_names"
 
 _HAS_NAME = f"{_MAY_LACK_NAMES} AND seq > c.head_seq - {{most_named}} AND content ~ (SELECT {{names}})"
@@ -116,12 +117,13 @@ _FOUND_BY_INDEX = f"""
 def write_in_index(which: str, keys: str, deep: str, most_in_index: int = MOST_IN_INDEX) -> str:
     """Return the query `in_index`, which finds the texts with at least one of the `keys`, for `write_messages`.
 
-    It has one row for each chat with such texts. If each text had a row, a search in many chats would look through the
-    texts of all chats once for each chat. The columns are `chat_key`, the arrays `message_ids`, `digests` and
-    `likelihoods` of the texts, and `is_cut`. The likelihood is the sum of the rarities of the keys that a text has. The
-    rarity of a key is ln(1 + messages of the line / texts with the key), times `keys.SHARE`. `is_cut` is true if
-    `most_in_index` or more texts of the chat are considered, or if more than MOST_WITH_KEY texts have one of their
-    keys. A deep search does not use `is_cut`.
+    It has one row for each chat with such texts. If it had one row for each text, a search in many chats would read the
+    rows of all chats again for each chat, to find the rows of that chat. The columns are `chat_key`, the arrays
+    `message_ids`, `digests` and `likelihoods` of the texts, and `is_cut`. The likelihood is the sum of the rarities of
+    the keys that a text has. The rarity of a key is ln(1 + messages of the line / texts with the key), times
+    `keys.SHARE`. `is_cut` is true if texts of the chat may have been left out: if the row has `most_in_index` texts or
+    more, or if one of its texts has one of the `keys` that more than MOST_WITH_KEY texts of the chat have. A deep
+    search does not use `is_cut`.
 
     Args:
         which: A condition on rows `c` of `chats`: the lines that are searched, at most one of each chat.

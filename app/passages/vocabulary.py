@@ -1,4 +1,4 @@
-"""Counts how many messages of a line have each of some words."""
+"""Counts, for each of some words, how many messages of a line contain it."""
 
 import asyncio
 from collections import Counter
@@ -25,8 +25,8 @@ Each message gets an equal share: its first 20,000 characters if there are 100 m
 """
 
 # One scan of the index for all words: a scan for each of some hundred words would take ten times as long. The scan ends
-# after MOST_TEXTS rows, which can lack the only row with a certain word. So the few words that are sent as terms are
-# counted by a scan each.
+# after MOST_TEXTS rows, so it misses a word that is only in later rows. Therefore each of the few words that are passed
+# as terms gets a scan of its own.
 IN_INDEX = f"""
     SELECT found.key, count(*) AS texts FROM (
         SELECT p.keys FROM passages p

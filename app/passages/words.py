@@ -1,8 +1,8 @@
 """The words of a text and of a query, in every script. Pure.
 
-Chinese, Japanese, Korean and Thai are not divided into words by spaces, or not into words that repeat in the same form.
-They are searched by pairs of neighbouring characters, because the full text search of PostgreSQL takes a whole sentence
-for one word, and groups of three characters do not find words of one or two.
+Chinese, Japanese and Thai have no spaces between words. Korean has, but its words rarely repeat in the same form. So
+texts in these scripts are searched by pairs of neighbouring characters: the full text search of PostgreSQL takes a
+whole sentence for one word, and groups of three characters do not find words of one or two characters.
 """
 
 import re
@@ -103,9 +103,10 @@ def _list_terms(text: str, language: str | None, names: Iterable[str]) -> list[s
 
 
 def _pairs_of_names(names: Iterable[str], text: str) -> set[str]:
-    """Return the pairs of neighbouring characters of the names in hiragana that a text contains.
+    """Find the hiragana names that occur in a text, and return their pairs of neighbouring characters.
 
-    A name does not follow other hiragana: the end of a word, such as `行くかな`, is no name.
+    A name counts only if there is no other hiragana directly before it. In `行くかな`, `かな` is the end of a word and
+    not the name Kana.
     """
     folded = [fold(name) for name in names if not name.isascii()]
     written = [
@@ -122,8 +123,8 @@ def find_query_terms(query: str, language: str | None = None, names: Iterable[st
 def find_search_terms(query: str, language: str | None = None, names: Iterable[str] = ()) -> list[str]:
     """Return the terms of a search that somebody makes: those of `find_query_terms`, and words in hiragana (`ねこ`).
 
-    The words are those without other characters beside them, as pairs of neighbouring characters. In a message, most of
-    such pairs are grammar, so `find_terms` leaves them out.
+    Only words in hiragana without kanji or katakana beside them are included, each as its pairs of neighbouring
+    characters. In a message, most of such pairs are grammar, so `find_terms` leaves them out.
     """
     runs = [found for found in WORD.finditer(fold(query)) if len(found[0]) > 1 and _HIRAGANA.fullmatch(found[0])]
     pairs = [term for run in runs for term in _terms_of(run)]

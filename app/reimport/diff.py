@@ -58,10 +58,12 @@ class Alignment:
     message keeps its place unless a later wanted message matches a message of the line. `diverges_at` is the index of
     the first wanted message that cannot keep its place. The wanted messages before it keep their seqs: the new line is
     a copy of the line up to the last of these seqs. All wanted messages from `diverges_at` on are appended to the copy.
-    A message of the line that one of them matches has a greater seq, so it is not in the copy, and its id is free.
+    If one of them matches a message of the line, the seq of that message is greater than all seqs of the copy. So the
+    copy does not contain that message, and its id can be used for the appended one.
 
-    `diverges_at` cannot be larger. If the wanted message at `diverges_at` is new, no copy of the line contains it. If
-    it matches a seq, a later wanted message matches a smaller seq, so a copy would contain the two in the wrong order.
+    `diverges_at` cannot be larger, because the copy has to contain all wanted messages before `diverges_at`, in their
+    order. If the wanted message at `diverges_at` is new, no copy of the line contains it. If it matches a seq, a later
+    wanted message matches a smaller seq, so a copy that contains it has these two messages in the wrong order.
 
     Attributes:
         matches: For each wanted message, the seq of the message that it matches, which may be a tombstone to restore;
@@ -125,8 +127,8 @@ def _revive_end(
     """Return `matches` with tombstones that the new messages at the end of the list match by role, name and text.
 
     Only the tombstones at the end of the line, after all of its other messages, are used. They are matched in order, up
-    to the first new message that has an id, is blank, or equals none of them: this message is appended, and no
-    tombstone may come after it.
+    to the first new message that has an id, is blank, or equals none of them. This message is appended to the line, and
+    so are all that follow it in the list, because a tombstone has a smaller seq than an appended message.
     """
     revived = list(matches)
     start = max((index for index, seq in enumerate(matches, start=1) if seq is not None), default=0)
@@ -262,7 +264,7 @@ def _match_by_position(
 def _match_in_order(
     existing: Sequence[Existing], wanted: Sequence[Wanted], matches: Sequence[int | None]
 ) -> list[int | None] | None:
-    """Return other matches, with all seqs ascending; None if an id or a text of both lists would stay unmatched.
+    """Return other matches, with all seqs ascending; None if an id or a text that both lists have would not be matched.
 
     If a message was edited so that its text equals that of another message, matching by text confuses the two. So here
     a message without an id is matched by text only if that text occurs exactly once in each list; the messages between

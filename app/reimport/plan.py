@@ -28,8 +28,8 @@ class Match:
         row: The row on the line, which may be a tombstone; None if the message is new.
         former: The row as a message that can be appended.
         differs: Whether there is a row and it differs from `wanted`.
-        swipe: The swipes to add, and the swipe to select, which then gets the wanted text; None if no swipe is added
-            and the selection does not change.
+        swipe: The swipes to add, and the swipe to select; if the selected one has another text than the wanted one, it
+            is edited. None if no swipe is added and the selection does not change.
         new_text: A text that none of the row's swipes has yet: the wanted text, or else the first swipe that is added;
             None if there is no such text.
 
@@ -105,8 +105,8 @@ def make_plan(
 ) -> Plan:
     """Match the messages `given` with the line's rows, both in order.
 
-    `made` are the same messages in the form in which they will be stored. Models imitate the time stamps of a prompt in
-    their replies. `made` has no such time stamps, so they are left out of the texts of the rows for the comparison.
+    `made` are the same messages in the form in which they will be stored: without time stamps that a model has copied
+    from the prompt into its reply. Rows can still have such time stamps, so they are removed for the comparison.
     """
     alignment = align(
         [Existing(r["seq"], r["message_id"], r["role"], r["name"], _compared(head, r), r["deleted"]) for r in rows],

@@ -156,7 +156,7 @@ def has_state(recap: str) -> bool:
 
 
 def find_state_scene(recap: str) -> str | None:
-    """Return the scene that the first line of the state of a running recap names, or None."""
+    """Return the scene in the line `scene: …`, if the state of a running recap begins with such a line, else None."""
     state = _STATE.search(recap)
     head = _STATE_HEAD.match(recap, state.end()) if state else None
     return head[1] if head else None

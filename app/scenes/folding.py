@@ -98,9 +98,9 @@ async def reconcile_fold_work(
 ) -> None:
     """Schedule a fold if there is anything to fold; else cancel the scheduled one, unless a person asked for it.
 
-    With `only_news`, a fold is unnecessary if valid steps of versions newer than the current one cover all scenes that
-    could be folded. A person has then gone back to an older version, and the next fold waits for a scene that no newer
-    version covers.
+    With `only_news`, no fold is scheduled if there are versions newer than the current one, and their valid steps cover
+    all scenes that could be folded. A person has then gone back to an older version, and the next fold waits for a
+    scene that no newer version covers.
     """
     fold = await find_fold(db_session, head) if SceneSettings.of(head.settings).enabled else None
     if fold and not (only_news and await _is_covered_by_newer(db_session, head, fold)):

@@ -123,9 +123,9 @@ async def follow(
     enabled = SceneSettings.of(head.settings).enabled
     awaited = await reschedule(db_session, head, NAME, rehashed, enabled=enabled, now=now, settle_s=settle_s)
     await rehash_steps(db_session, head, from_seq, until_seq)
-    # The running recap is folded in story order, so it waits for the recaps that were scheduled here (`awaited`). Until
-    # these recaps are made, nothing is folded if newer versions cover all scenes that the current version lacks
-    # (`only_news`).
+    # The running recap is folded in story order, so a fold cannot go beyond the first scene whose recap was scheduled
+    # here (`awaited`). If a person has gone back to an older version, and newer versions cover all scenes that could be
+    # folded now, no fold is scheduled until these recaps are made (`only_news`).
     await reconcile_fold_work(db_session, head, now=now, only_news=awaited)
     if hides(head):
         await schedule_hide(db_session, head, now=now)

@@ -90,8 +90,8 @@ class SceneChange:
         gone: Those of them that are deleted now.
         touches_open: Whether one of them is in the open scene, so that it has to be counted again.
         shrinks_open: Whether a deleted one is in the open scene, so that it may have no messages left.
-        alters_sight: Whether it has changed which messages can be sent, so that auto-hide may have to keep others
-            visible.
+        alters_sight: Whether a message can be sent now that could not be sent before, or the reverse, so that auto-hide
+            may have to keep other messages visible.
 
     """
 

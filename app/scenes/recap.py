@@ -22,7 +22,7 @@ from app.scenes.segment import contribute, source_of
 from app.scenes.settings import SceneSettings
 
 _BEFORE_ALL = 0
-"""The `begins_seq` of a person's text that replaces no version: every copy of the line includes it."""
+"""The `begins_seq` of a person's text if there is no version to replace; 0, so that every copy of the line has it."""
 
 
 async def get_recap(db_session: DbSession, ref: ChatRef, *, line: UUID | None = None) -> ListedVersion | None:

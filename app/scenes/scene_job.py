@@ -82,7 +82,7 @@ async def _ask(ctx: JobContext, model: LanguageModel, claimed: Claimed, source: 
             await save_progress(db_session, claimed, made.to_json())
 
     if claimed.progress and claimed.progress["source"] != made_from:
-        # The answers refused so far are about another source. Their number is stored: later attempts skip so many.
+        # The answers refused so far are about another source. Their number is stored, so that no attempt counts them.
         await keep(parts)
     text, model_name, version = await ask_for_scene(
         Inquiry.of(model, ctx.database, claimed),
@@ -119,7 +119,7 @@ async def _save(db_session: DbSession, made: Made[Source, _Draft]) -> None:
     )
     await rehash_steps(db_session, head, scene.first_seq, scene.last_seq)
     await reconcile_fold_work(db_session, head, now=now)
-    if hides(head):  # a fold schedules it, but if a person's version covers the scene already, no fold follows
+    if hides(head):  # a fold also schedules auto-hide, but no fold follows if a person's version covers the scene
         await schedule_hide(db_session, head, now=now)
 
 

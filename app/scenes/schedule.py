@@ -117,7 +117,7 @@ async def schedule_once(
 
 
 async def schedule_hide(db_session: DbSession, head: Head, *, now: datetime) -> None:
-    """Schedule auto-hide for all scenes, once for changes that follow each other within a second."""
+    """Schedule auto-hide for all scenes; if changes follow each other within a second, it runs once for all of them."""
     await schedule(db_session, head, NAME, [work_queue.NewWork(HIDE, head.anchor_seq)], now=now, settle_s=DEBOUNCE_S)
 
 

@@ -48,8 +48,8 @@ FORMER_RECAP = f"""
 
 The subquery returns NULL unless the running recap covers this message. It looks at one version only: of the version in
 use and the versions that this one was built on, the newest that ends before the message and is not deleted. If a person
-wrote it, it is returned. If the service made it, it is returned unless it is stale, or another version of the service
-that ends no later is.
+wrote it, it is returned. If the service made it, it is returned only if it is not stale, and no other version that the
+service made and that ends at the same seq or earlier is stale either.
 """
 
 

@@ -38,8 +38,8 @@ async def find_words_meant(
         line: The chat's key, and the line.
         terms: The terms of a query.
         rows: What a search for the terms has found, with the columns `text`, `role` and `name` of `Texts`.
-        language: The language of the chat (BCP 47), if known. Its frequent words (`is_frequent`) count neither as
-            similar nor as meant.
+        language: The language of the chat (BCP 47), if known. A frequent word of this language (`is_frequent`) counts
+            neither as similar to a term nor as the word that is meant.
         names: The names of the chat's characters and of its user.
         speakers: For each role, the name that a message gets if it has none of its own.
 

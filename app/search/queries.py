@@ -25,7 +25,7 @@ class Question(NamedTuple):
         kinds_left_out: The kinds of sources that are not searched.
         left_out: Sources that are not searched.
         most_tokens: Messages with more tokens are not searched.
-        kinds_listed: The kinds of sources of which all texts are returned, whether or not they match.
+        kinds_listed: All texts of these kinds of sources are returned, whether or not they match.
         fading: How the age of a memory affects the search (`Fading`).
         with_similarities: Whether the cosines of the layers' texts are returned, too (`Texts.similarities`).
 

@@ -28,8 +28,8 @@ MOST_CHARS_INLINE = 8_000
 """More text than this is ranked in a thread, because it would block the event loop for some milliseconds."""
 
 _statements: dict[bool, Statements] = {}  # for the layers that this process searches; by `with_vectors`
-_kinds_remembered: list[str] = []  # the kinds of texts of these layers that recall remembers
-_names_of_changes: list[str] = []  # names of the changes of a line after which these can be outdated
+_kinds_remembered: list[str] = []  # the kinds of those texts of these layers that recall remembers
+_names_of_changes: list[str] = []  # the names of the changes of a line after which remembered texts can be outdated
 
 
 class Searched(NamedTuple):
@@ -38,7 +38,7 @@ class Searched(NamedTuple):
     Attributes:
         chat_key: The chat's key.
         line_id: The line.
-        head_seq: The newest seq, or that of the message before `before_seq`.
+        head_seq: The newest seq; if `before_seq` is given, the seq before it.
         character: The character whose prompt is made, if known.
         speakers: For each role, the name that a message gets if it has none of its own.
         before_seq: Only what was known before this message is found; None finds all.

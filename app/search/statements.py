@@ -26,9 +26,9 @@ MAX_MESSAGES_LOOKED_UP = 10_000
 """The same for a person's search."""
 
 MAX_NAMED = 1_000
-"""Indexed messages are compared with the names in a query only if they are among so many seqs at the end of the line.
+"""How many seqs at the end of a line are considered when indexed messages are compared with the names in a query.
 
-The comparison is made only if the index may lack names (`names.py`, `passages/lookup.py`).
+The comparison is made only if the index may lack names (`passages/names.py`, `passages/lookup.py`).
 """
 
 MAX_OF_EACH_CHAT = 150
@@ -63,9 +63,9 @@ _MESSAGES = """
     FROM ({messages}) AS m"""
 
 # The patterns of the query are compared with the texts of layers, with messages outside the index, and with messages of
-# the index that have a name of the query (COMPARED). Other rows of the index or of the vectors are not compared. If a
-# message outside the index was also found by its vector, it has a second row, which is not compared. Letters outside
-# ASCII are folded as `words.fold` folds the query, as far as SQL can.
+# the index that have a name of the query (COMPARED). All other rows, which the index or a vector has found, are not
+# compared. So if a message outside the index was also found by its vector, it has two rows, and only one of them is
+# compared. Letters outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
 _LOWERED = """' ' || CASE
         WHEN {text}.role IS NULL OR {text}.likelihood = {compared}
             OR ({text}.likelihood IS NULL AND {text}.similarity IS NULL) THEN CASE

@@ -29,7 +29,8 @@ def find_tired(remembered: Remembered, newest_seq: int, *, user_seqs: Sequence[i
         remembered: What was recalled.
         newest_seq: The newest seq of the context.
         user_seqs: The seqs of the user's messages from `first_seq` to `newest_seq`, ascending; each begins a turn.
-        first_seq: The first seq whose role is known. Each seq remembered before `first_seq` - 1 counts as a turn of its
+        first_seq: The roles of all messages from this seq on are known. So it is known how many turns ago a seq was if
+            it is `first_seq` - 1 or higher. Each remembered seq below that counts as a turn of its own.
             own.
 
     """

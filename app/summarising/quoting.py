@@ -1,4 +1,4 @@
-"""Quotes messages for a model as data that cannot end its quotation, and shortens them to a budget. Pure."""
+"""Quotes messages for a model so that no text in them can end the quotation, and shortens them to a budget. Pure."""
 
 import json
 import re

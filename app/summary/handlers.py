@@ -81,7 +81,7 @@ async def covered_through(db_session: DbSession, head: Head, from_seq: int, unti
         return None
     work = await find_scheduled(db_session, head, NAME, FOLD)
     if work is not None and work.failed_at is not None:
-        return None  # a later fold includes the messages that this one could not fold
+        return None  # no cut has to wait for it: a later fold includes the messages that this one could not fold
     return await _covered_seq(db_session, head, until_seq)
 
 

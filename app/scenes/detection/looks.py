@@ -128,8 +128,8 @@ def judged_after_change(judged_seq: int, changed: Sequence[int]) -> int:
     """Return the last seq that is still judged after the messages `changed` (seqs in order) have changed.
 
     A scene can end on the message before a changed message, so that message is judged again, too. A changed message
-    that is MOST_REJUDGED seqs or more before `judged_seq` has no effect: a scene rarely begins on a single old message,
-    and judging everything after that message again would cost more than it finds.
+    that is MOST_REJUDGED seqs or more before `judged_seq` has no effect: a change of one old message rarely changes
+    where a scene ends, and judging everything after that message again would cost more than it finds.
     """
     touched = [seq - 2 for seq in changed if judged_seq - MOST_REJUDGED < seq <= judged_seq + 1]
     return max(min([judged_seq, *touched]), 0)
