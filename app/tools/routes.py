@@ -84,7 +84,8 @@ async def discard_calls(
 ) -> Response:
     """Drop the open tool calls of a discarded generation, with what they wrote.
 
-    A call is open until its reply is appended. Diary entries that a person has edited or kept stay.
+    A call is open until its reply is appended. Diary entries that a person has edited, or keeps (`kept`), are not
+    dropped.
     """
     discarded = await bindings.discard(db_session, ref, character=query.character, now=clock())
     return OrjsonResponse({"discarded": discarded})

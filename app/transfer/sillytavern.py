@@ -12,7 +12,8 @@
 - All swipes are read, except empty ones (generations that failed). Only the text of a swipe is read, not the model's
   reasoning. `mes` is the displayed text; it replaces the selected swipe if they differ, because edits may reach only
   `mes`.
-- The names in the header are unreliable (recent versions write "unused"), so the characters are the speakers.
+- The names in the header are unreliable (recent versions write "unused"), so those who speak as `assistant` in the
+  messages become the characters.
   The header's parts of the prompt (author's note, scenario) are not imported.
 """
 

@@ -53,8 +53,9 @@ class SillyTavernLines:
     def read_header(self, line: Line) -> FileHeader | None:
         """Return what the first line says of the chat, or None if it is a message.
 
-        Every other object that is not empty is taken for a header, because SillyTavern and its extensions choose its
-        fields. Raises TranscriptError for an empty object and for a character card or a lorebook.
+        Every other object that is not empty is taken for a header, because the fields of a header are not fixed:
+        SillyTavern and its extensions choose them. Raises TranscriptError for an empty object and for a character card
+        or a lorebook.
         """
         fields = line.fields
         if fields.keys() & _IN_MESSAGE:

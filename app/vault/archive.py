@@ -61,7 +61,10 @@ class Vault:
         self._folder = folder
 
     def list_names(self) -> list[str]:
-        """Return the names of the files, sorted, without the folder that may contain all of them."""
+        """Return the names of the files, sorted.
+
+        If `state.json` is in a folder of the zip, these are the files in this folder, with their paths inside it.
+        """
         names = (name.removeprefix(self._folder) for name in self._archive.namelist() if name.startswith(self._folder))
         return sorted(name for name in names if not name.endswith("/"))
 
@@ -72,7 +75,7 @@ class Vault:
     def check(self) -> None:
         """Read all entries of the zip, so that `zipfile` compares their checksums. Raises InvalidVault.
 
-        Entries outside of the folder that may contain the vault are read, too.
+        If the vault is in a folder of the zip, the entries outside of this folder are read, too.
         """
         for name in self._archive.namelist():
             for _ in self._read_entry(name):

@@ -16,7 +16,7 @@ from app.vault.manifest import MARKS, MAX_BYTES, read_manifest
 from app.vault.state_file import MAX_LINE_BYTES
 
 _DELETABLE = re.compile(r"\d{4}-\d{2}-\d{2}\.md|story/\d{4,}\.md")
-"""Pages of a former vault that the new vault of a chat can lack.
+"""The names of the pages for days and chapters. A vault of a chat can have such a page that a later vault has not.
 
 When a vault is written over a former one, only such pages are deleted, because the list of files in the former
 `marks.json` is not trusted.
@@ -70,8 +70,9 @@ def check_target(folder: Path) -> None:
 def write_folder(file: IO[bytes], folder: Path) -> None:
     """Write the files of a vault (an open zip) into a folder; delete the pages that only the folder's former vault has.
 
-    Other files stay. All files are first written into a temporary folder and then moved to their places. `state.json`
-    is removed before the first move and moved last, so an incomplete folder is no vault. Raises InvalidVault, OSError.
+    Other files stay. All files are first written into a temporary folder and then moved to their places. The old
+    `state.json` is deleted before the first move, and the new one is moved last, so an incomplete folder is no vault.
+    Raises InvalidVault, OSError.
     """
     check_target(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)

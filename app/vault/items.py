@@ -18,8 +18,9 @@ Digests = tuple[str, ...]
 """The hash of each part of an item."""
 
 Exported = Mapping[str, Mapping[str, Digests]]
-"""The hashes of the items of an export, by part of the pages (`Item.page_part`) and then by mark, in the page's order.
+"""The hashes of the items of an export: for each page, or each diary on `diary.md`, the hashes by mark.
 
+The outer keys are values of `Item.page_part`. The items of a page are in the order in which they are on it.
 The mark of an item is the name at its end (`wording.py`).
 """
 
@@ -73,7 +74,8 @@ class Change(NamedTuple):
         page_part: The part of the pages that it is on.
         base: The hashes that the item had in the export; empty for an added one.
         item: The item as it is now; None if it was removed.
-        after: The mark of the item that an added one follows; None unless items of the export are before and after it.
+        after: For an added item that is between two items of the export on the same part of the pages: the mark of
+            the nearest one before it. Otherwise None.
 
     """
 
@@ -139,11 +141,12 @@ def judge(change: Change, item: Item | None) -> Verdict:
 
 
 def _match(exported: Exported, base: Mapping[str, Digests], items: Sequence[Item]) -> dict[int, str]:
-    """Return the marks of the items that the export had, by the numbers of the items.
+    """Return, for each item that was also in the export, its mark in the export, by the item's index in `items`.
 
     An item keeps its mark. If several items have the same mark, the unchanged one keeps it, or else the first. An item
-    without a mark gets that of a missing item (one whose mark is on no page) of the same kind with the same text. The
-    remaining items without a mark are paired with the missing items between the same two neighbours (`_pair`).
+    of the export is missing if its mark is on no page. An item without a mark gets the mark of a missing item if both
+    have the same kind and the same text. The remaining items without a mark are paired with the missing items between
+    the same two neighbours (`_pair`).
     """
     found, taken = dict[int, str](), set[str]()
     marked = [(number, item.mark, item.digests) for number, item in enumerate(items) if item.mark in base]
@@ -213,7 +216,7 @@ def _form_gaps(entries: Iterable[tuple[T, str | None]]) -> dict[tuple[str | None
 
 
 def _find_predecessor(items: Sequence[Item], found: Mapping[int, str], number: int) -> str | None:
-    """Return the mark of the item that an added one follows; None unless it is between items of the export."""
+    """Return the mark of the nearest item of the export before an added item; None unless one is also after it."""
     page_part = items[number].page_part
     here = [(n, found[n]) for n, item in enumerate(items) if item.page_part == page_part and n in found]
     before = [mark for n, mark in here if n < number]

@@ -56,9 +56,9 @@ class Pages:
     Attributes:
         ref: The chat, as the caller sees it.
         chat: The line that the pages show.
-        now: The ages of memories are measured at the time of the newest message, or at `now` if that is earlier or if
-            there is no message (`MemoryView.find_age_time`). The ages decide which memories have faded into the
-            archive.
+        now: The ages of memories are measured at `now` or at the time of the newest message, whichever is earlier; at
+            `now` if there is no message (`MemoryView.find_age_time`). The ages decide which memories have faded into
+            the archive.
         digests: The hashes of the items on the pages written so far, by part of the pages and then by mark. A part is a
             page, or the diary of one character on `diary.md`.
         names: For each mark, the id of the item, the key of a fact, or the label of a core block; for a summary or a

@@ -164,7 +164,7 @@ def _read_memory(text: str) -> tuple[Part, ...]:
 
 
 def read_tags(code: str) -> Iterator[str]:
-    """Yield the tags in the code at the end of a memory."""
+    """Yield the tags in `code`, the text between the backticks at the end of a memory."""
     if "," not in code:
         yield from code.split()
         return

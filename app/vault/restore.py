@@ -55,8 +55,9 @@ async def restore_vault(
 ) -> UUID:
     """Create the chat `ref` from a vault, with all of its lines, and return the id of its current line.
 
-    The chat's user is that of the vault. If the caller's token is limited, it is the user that the token is limited to,
-    and none if the token is limited to a chat only, because such a token cannot give the chat a user.
+    The new chat gets the user of the vault, unless the caller's token is limited. With a token that is limited to a
+    user, the chat gets this user. With a token that is limited only to a chat, it gets no user, because such a token
+    cannot give a chat a user.
 
     Statements of the user and the tenant are written to their scopes again, with two exceptions. If the chat has no
     user, these statements belong to the new chat alone. If the caller's token is limited to a user, only the statements
@@ -65,8 +66,9 @@ async def restore_vault(
 
     A vault contains no due work: the layers schedule what is missing or stale on the current line.
 
-    Raises InvalidVault, ChatTaken, ChatBusy. Raises Forbidden if the caller's token is limited to the chat, and the
-    vault contains statements of a wider scope, or a setting that selects such a scope.
+    Raises InvalidVault, ChatTaken, ChatBusy. Raises Forbidden if the caller's token is limited only to the chat and the
+    vault contains statements of a wider scope. Also raises Forbidden if the settings of a line select a scope that the
+    caller may not choose (`may_choose_scope`).
     """
     restoring = _Restoring(db_session, ref)
     batches = _form_batches(read_state(vault))

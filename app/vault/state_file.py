@@ -64,7 +64,7 @@ def write_table(name: str, *, is_first: bool) -> str:
 
 
 def write_row(row: str, *, is_first: bool) -> str:
-    """Return a row, a JSON object without line breaks."""
+    """Return the text that adds a row to the open table; `row` is a JSON object without line breaks."""
     return f"\n{row}" if is_first else f",\n{row}"
 
 

@@ -33,7 +33,7 @@ LEFT_OUT: Mapping[str, str] = {
 """The tables with a key of a chat, user or tenant that are not in a vault, and why."""
 
 CURSORS_LEFT_OUT = (NAME, VECTORS)
-"""The cursors of a chat that only say how far an index of `LEFT_OUT` covers it."""
+"""The cursors of a chat that are not in a vault: they only say how much of the chat an index of `LEFT_OUT` covers."""
 
 CHATS, STATEMENTS, TEACHINGS = ChatLine.__tablename__, Statement.__tablename__, Teaching.__tablename__
 
@@ -49,7 +49,10 @@ _SCOPE_KEY = "CASE e ->> 'scope' WHEN 'user' THEN $3::uuid WHEN 'tenant' THEN $4
 _REPLACED = f"""EXISTS (SELECT FROM statements s JOIN statements n USING (owner_key, line_id, kind, character, key)
                 WHERE s.owner_key = t.{{0}} AND s.line_id = '{NO_LINE}' AND s.statement_id = t.statement_id
                     AND s.kind <> 'block' AND n.is_set AND n.learnt_at >= s.learnt_at)"""
-"""Whether a person has since replaced or deleted a user's or tenant's fact or memory: an import must not restore it."""
+"""Whether a person has replaced or deleted a fact or memory of a user or tenant after it was learnt.
+
+An export leaves it out, so that an import does not restore it.
+"""
 
 _OF_ROW = 'FROM jsonb_array_elements($2::jsonb) AS e CROSS JOIN LATERAL jsonb_populate_record(NULL::"{}", e) AS r'
 
@@ -84,7 +87,7 @@ class VaultTable:
     times: frozenset[str]
 
     def write_insert(self, columns: Sequence[str]) -> str:
-        """Return the statement that inserts rows, a JSON array ($2) of objects with these columns, into chat $1.
+        """Return the SQL that inserts rows into chat $1; $2 is a JSON array of the rows, objects with these columns.
 
         If the table `has_scopes`, $3 and $4 are the keys of the user and the tenant; NULL puts their rows into the
         scope of the chat. For `chats`, $3 … $6 are tenant, chat_id, user_id and user_key.

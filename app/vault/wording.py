@@ -137,7 +137,7 @@ def word_memory(category: str | None, content: str, tags: Sequence[str], *, arch
 
 
 def word_tags(tags: Sequence[str]) -> str:
-    """Return tags as the code at the end of a memory contains them."""
+    """Return tags in the form in which they are written between the backticks at the end of a memory."""
     if all(_PLAIN_TAG.fullmatch(tag) for tag in tags):
         return " ".join(tags)
     return ", ".join(_escape_tag(tag) for tag in tags) + ","

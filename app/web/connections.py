@@ -18,8 +18,8 @@ class ConnectionLimits:
         max_connections: Open connections. If there are more, one is closed to make room: the one whose request line and
             headers have been incomplete longest; else the one that has been idle longest; else the one whose client has
             not read its answer for longest. If there is none of these, the new connection gets a 503.
-        head_s: Seconds for the request line and the headers: for the first request from the opening of the connection,
-            for a later request from its first byte.
+        head_s: Seconds for the request line and the headers, counted from the first byte of the request. For the first
+            request of a connection, they are counted from the opening of the connection.
         body_s: Seconds for a body, from the end of the headers.
         write_s: Seconds in which a client must read at least `min_read_bytes` of an answer that waits to be sent; a
             slower client is disconnected.

@@ -274,7 +274,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._set_reader_deadline()
 
     def _refuse(self, error: AppError) -> None:
-        """Answer with `error` and close; just close if an earlier request is served, or this one's answer has begun."""
+        """Close with `error` as the answer, or without one if an earlier request is served or an answer has begun."""
         log.debug("refused a connection: %s", error.code)
         cycle, in_body = self.cycle, self._phase is Phase.BODY
         if not in_body and self._is_served:
@@ -337,7 +337,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(RequestTimeout(f"The body must arrive within {self.limits.body_s:g} seconds."))
         elif self._phase is Phase.HEAD:
             self._refuse(RequestTimeout(f"The headers must arrive within {self.limits.head_s:g} seconds."))
-        else:  # browsers open connections in advance, and would take an answer for that of their next request
+        else:  # browsers open connections in advance, and would take a 408 for the answer to their next request
             self.transport.close()
 
     def _cancel_deadline(self) -> None:
