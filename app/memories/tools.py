@@ -1,6 +1,6 @@
 """The tools with which a character lists the memories of a day, and forgets memories."""
 
-from datetime import date, datetime
+from datetime import date
 from typing import Annotated
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -15,15 +15,11 @@ from app.knowledge import reading
 from app.knowledge.learning import learn, lock_scopes_of_tool
 from app.layers.tool import Answer, PageNumber, Tool, ToolCall, read, refused, wrote
 from app.layers.tool_pages import word_page
-from app.memories.book import MemoryView, list_memories, say_forgotten, view_chat
+from app.memories.book import list_memories, say_forgotten, view_chat
 from app.memories.days import FIRST_DAY, LAST_DAY, span
-from app.memories.memory import Memory
+from app.memories.log_queries import FACT, Learnt, list_learnt
 from app.memories.queries import KIND, Choice
 from app.memories.remember import NAME
-
-FACT = "fact"
-"""The kind of statements that are facts; `memory_log` lists them, too."""
-
 
 _GO_ON = "Go on with the story; do not mention it."
 
@@ -72,30 +68,23 @@ async def _forget(call: ToolCall, arguments: Forget) -> Answer:
 
 
 async def _log(call: ToolCall, arguments: MemoryLog) -> Answer:
+    """List what was learnt on a day, with the values of that day, also if they were replaced or have faded since."""
     view = await view_chat(call.db_session, call.ref, character=call.character)
     day = arguments.day or call.now.astimezone(ZoneInfo(view.time_zone)).date()
     first_at, until = span(day, view.time_zone)
-    memories = await list_memories(
-        call.db_session, view, Choice(archived=False, first_at=first_at, until=until), now=call.now
-    )
-    lines = [_word(memory) for memory in sorted(memories, key=lambda one: (one.learnt_at, one.memory_id))]
-    lines += await _list_facts(call, view, first_at, until)
+    lines = [_word(one) for one in await list_learnt(call.db_session, view.viewpoint, first_at, until)]
     if not lines:
         return read(f"Nothing was learnt on {day}.")
     again = f"`memory_log` with day {day} and page"
     return read(word_page(f"Learnt on {day}:", lines, arguments.page, again=again, count_tokens=count_tokens))
 
 
-async def _list_facts(call: ToolCall, view: MemoryView, first_at: datetime, until: datetime) -> list[str]:
-    held = await reading.list_held(call.db_session, view.viewpoint, FACT)
-    learnt = [one for one in held.values() if first_at <= one.learnt_at < until]
-    learnt.sort(key=lambda one: (one.learnt_us, one.statement_id))
-    return [f"- [fact] {one.key}: {' '.join((one.content or '').split())}" for one in learnt]
-
-
-def _word(memory: Memory) -> str:
-    category = f"[{memory.category}] " if memory.category else ""
-    return f"- {category}{' '.join(memory.content.split())} (id {memory.memory_id})"
+def _word(learnt: Learnt) -> str:
+    content = " ".join(learnt.content.split())
+    if learnt.kind == FACT:
+        return f"- [fact] {learnt.key}: {content}"
+    category = f"[{learnt.category}] " if learnt.category else ""
+    return f"- {category}{content} (id {learnt.key})"
 
 
 FORGET = Tool(
@@ -110,7 +99,10 @@ FORGET = Tool(
 )
 MEMORY_LOG = Tool(
     name="memory_log",
-    description="Read what you learnt on a day: memories with their ids, and facts.",
+    description=(
+        "Read what you learnt on a day: memories with their ids, and facts, with the values of that day. They may have "
+        "changed since."
+    ),
     arguments=MemoryLog,
     example={"day": "2026-05-28"},
     run=_log,

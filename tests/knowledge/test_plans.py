@@ -21,11 +21,13 @@ from app.kit.ids import tenant_key
 from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.knowledge import queries as known
 from app.knowledge.liveness import TENANT_KEY
+from app.knowledge.reading import Viewpoint
 from app.knowledge.scopes import ScopeKey
 from app.layers.documents import list_documents
 from app.memories import compare_queries as compared
 from app.memories import queries as memories
 from app.memories.layer import LAYER
+from app.memories.log_queries import list_learnt
 from app.memories.memory import Memory
 from app.memories.queries import Choice, Keeping
 from app.pipeline import open_database
@@ -44,6 +46,9 @@ OF_OTHER_TENANT = 20_000
 
 MOST_BLOCKS = 600
 """About ten for each of the 60 statements of a user: of the statement, its teachings, and their lines."""
+
+MOST_BLOCKS_OF_LOG = 40
+"""For each key of a day: it is looked up in each scope, once for its value of the day and once for what came later."""
 
 FILL = f"""
     INSERT INTO chats (chat_key, line_id, tenant, chat_id, user_id, user_key, line_created_at, created_at,
@@ -96,6 +101,7 @@ OF_USER = ScopeKey("user", "many", uuid_of("user7"))
 OF_MANY = ScopeKey("global", "many", tenant_key("many"))
 MEMORIES = [str(uuid_of(f"key7.{seq}")) for seq in range(20, 50)]
 MEMORY = UUID(MEMORIES[0])
+ALWAYS = (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC))
 WIDE = [uuid_of(f"s7.{seq}") for seq in range(50)]
 KEEPING = Keeping(half_life_days=7.0, max_memories=1_000, least_order_key=None)
 ALL, ONE = Choice(), Choice(memory_id=MEMORY)
@@ -210,6 +216,20 @@ async def test_statements_of_others_are_not_read(filled: Database, has_statistic
             if whole or blocks > MOST_BLOCKS:
                 bad.append((name, whole, blocks))
     assert bad == []
+
+
+@pytest.mark.parametrize("has_statistics", [False, True])
+async def test_the_log_of_a_day_looks_up_its_keys(filled: Database, has_statistics: bool) -> None:
+    if has_statistics:
+        async with filled.raw() as connection:
+            await connection.execute("ANALYZE statements, teachings, chats")
+    found, asked = await read(filled, lambda of: list_learnt(of, Viewpoint(OF_USER, LINE), *ALWAYS))
+    assert found == 60 + OF_TENANT
+    async with filled.raw() as connection:
+        for is_generic in (False, True):
+            plan = await explain(connection, asked.query, asked.args, is_generic=is_generic)
+            assert "Seq Scan" not in {node["Node Type"] for node in list_nodes(plan)}
+            assert count_blocks(plan) <= MOST_BLOCKS_OF_LOG * found
 
 
 @pytest.mark.parametrize("has_statistics", [False, True])

@@ -11,10 +11,23 @@ from app.kit.ids import user_key
 from app.kit.tokens import count_tokens
 from app.layers.tool_pages import MAX_PAGE_TOKENS
 from tests.background import holding, until_waited_for
-from tests.facts.asking import KAI, USER, WRITE_MEANWHILE, begin, call, learn_wide, note
+from tests.facts.asking import (
+    KAI,
+    USER,
+    WRITE_MEANWHILE,
+    begin,
+    call,
+    checkpoint,
+    delete_fact,
+    fork,
+    learn_wide,
+    note,
+    restore,
+    set_fact,
+)
 from tests.memories.asking import Learner, change, delete, history, listed, memories, write
 from tests.memories.test_remember import THREE_CATS, TOMAS, TWO_CATS
-from tests.talk import add_swipe, append, get, put, said, select_swipe, talk
+from tests.talk import CHAT, add_swipe, append, edit, get, put, said, select_swipe, talk, token_of
 
 DAY_S = 86_400
 UNKNOWN = "01a20751-31a1-7229-9891-97a89e4c4c1a"
@@ -193,6 +206,156 @@ async def test_the_log_of_a_day_has_memories_and_facts(api: httpx.AsyncClient, c
     assert await call(api, "memory_log", {"day": "2026-04-01"}) == first
     assert await call(api, "memory_log", {"day": "2026-03-31"}) == "Nothing was learnt on 2026-03-31."
     assert "memory_log" in await call(api, "memory_log", {"day": "yesterday"}, status=422)
+
+
+FIRST_DAY = {"day": "2026-04-01"}
+EMPTY = "Nothing was learnt on 2026-04-01."
+
+
+async def test_the_log_has_what_was_replaced_later(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    memory_id = (await learn(TWO_CATS, "m1")).memory_id
+    await note(api, "lamp", "red")
+    await note(api, "lamp", "green")
+    clock.step(DAY_S)
+    assert (await learn(THREE_CATS, "m3")).memory_id == memory_id
+    await set_fact(api, "lamp", "blue", status=200)
+    first = f"Learnt on 2026-04-01:\n- {TWO_CATS} (id {memory_id})\n- [fact] lamp: green"
+    assert await call(api, "memory_log", FIRST_DAY) == first
+    second = f"Learnt on 2026-04-02:\n- {THREE_CATS} (id {memory_id})\n- [fact] lamp: blue"
+    assert await call(api, "memory_log", {}) == second
+
+
+async def test_the_log_has_what_is_in_the_archive(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+    await begin(api, memories={"forget_below": 0.3, "max_memories": 1})
+    await append(api, talk(1, 2))
+    await learn(TOMAS, "m1")
+    await learn(TWO_CATS, "m2")
+    assert len(await listed(api, archived="false")) == 1
+    assert len((await call(api, "memory_log", FIRST_DAY)).splitlines()) == 3
+    clock.step(30 * DAY_S)
+    await append(api, talk(3, 4))
+    assert await listed(api, archived="false") == set()
+    assert len((await call(api, "memory_log", FIRST_DAY)).splitlines()) == 3
+
+
+async def test_the_log_lacks_what_a_person_archived(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await learn_wide(api)
+    memory = await write(api, TOMAS, under=USER)
+    clock.step(DAY_S)
+    await change(api, memory["id"], archived=True)
+    assert await call(api, "memory_log", FIRST_DAY) == EMPTY
+    await learn_wide(api, "d")
+    assert TOMAS in await call(api, "memory_log", FIRST_DAY, chat_id="d")
+    await change(api, memory["id"], under=USER, archived=True)
+    assert await call(api, "memory_log", FIRST_DAY, chat_id="d") == EMPTY
+    await change(api, memory["id"], archived=False)
+    assert TOMAS in await call(api, "memory_log", FIRST_DAY)
+
+
+@pytest.mark.parametrize("under", [CHAT, USER, f"{USER}/characters/Kai", "/v1"])
+async def test_the_log_lacks_what_a_person_forgot(api: httpx.AsyncClient, clock: SteppedClock, under: str) -> None:
+    await begin(api)
+    memory = await write(api, TOMAS, under=under)
+    await set_fact(api, "lamp", "green", under=under)
+    assert len((await call(api, "memory_log", {})).splitlines()) == 3
+    clock.step(DAY_S)
+    await delete(api, memory["id"])
+    await delete_fact(api, "lamp")
+    await set_fact(api, "lamp", "blue")
+    assert await call(api, "memory_log", FIRST_DAY) == EMPTY
+    assert await call(api, "memory_log", {}) == "Learnt on 2026-04-02:\n- [fact] lamp: blue"
+
+
+async def test_the_log_lacks_a_text_that_the_chat_forgot(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
+) -> None:
+    for chat_id in ("c", "d"):
+        await learn_wide(api, chat_id)
+        await append(api, talk(1, 2), chat_id)
+    memory = await write(api, TOMAS)
+    await delete(api, memory["id"])
+    await learn(TOMAS, "m1", chat_id="d")
+    assert await call(api, "memory_log", FIRST_DAY) == EMPTY
+    assert TOMAS in await call(api, "memory_log", FIRST_DAY, chat_id="d")
+
+
+async def test_the_log_lacks_what_gone_replies_wrote(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await note(api, "lamp", "green")
+    memory = await write(api, TOMAS)
+    both = f"Learnt on 2026-04-01:\n- {TOMAS} (id {memory['id']})\n- [fact] lamp: green"
+    assert await call(api, "memory_log", {}) == both
+    await add_swipe(api, "m2", "No lamp.")
+    assert "lamp" not in await call(api, "memory_log", {})
+    clock.step(1)
+    await forget(api, memory["id"])
+    assert await call(api, "memory_log", {}) == EMPTY
+    await select_swipe(api, "m2", 0)
+    assert await call(api, "memory_log", {}) == both
+
+
+async def test_the_log_follows_messages_and_lines(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    await learn(TWO_CATS, "m1")
+    await checkpoint(api, "before")
+    await learn(THREE_CATS, "m3")
+    await fork(api, "d", at_seq=2)
+    await learn(TOMAS, "m4")
+    clock.step(DAY_S)
+    log = await call(api, "memory_log", FIRST_DAY)
+    assert THREE_CATS in log
+    assert TWO_CATS not in log, "a memory is listed once"
+    assert TOMAS in log
+    await edit(api, "m3", content="I have a dog.")
+    assert TWO_CATS in await call(api, "memory_log", FIRST_DAY)
+    assert TWO_CATS in await call(api, "memory_log", FIRST_DAY, chat_id="d")
+    assert TOMAS not in await call(api, "memory_log", FIRST_DAY, chat_id="d")
+    await restore(api, "before")
+    assert len((await call(api, "memory_log", FIRST_DAY)).splitlines()) == 2
+
+
+async def test_the_log_has_the_nearest_value_of_the_day(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await set_fact(api, "lamp", "green")
+    clock.step(DAY_S)
+    await set_fact(api, "lamp", "red", under=USER)
+    assert await call(api, "memory_log", {}) == "Nothing was learnt on 2026-04-02."
+    await set_fact(api, "boat", "white", under=USER)
+    await set_fact(api, "boat", "grey", under=f"{USER}/characters/Ines")
+    assert await call(api, "memory_log", {}) == "Learnt on 2026-04-02:\n- [fact] boat: white"
+    clock.step(DAY_S)
+    await set_fact(api, "boat", "black")
+    assert "boat: white" in await call(api, "memory_log", {"day": "2026-04-02"})
+    await delete_fact(api, "boat", under=USER)
+    assert await call(api, "memory_log", {"day": "2026-04-02"}) == "Nothing was learnt on 2026-04-02."
+    assert "boat: black" in await call(api, "memory_log", {})
+
+
+async def test_the_log_of_a_group_is_of_the_character(api: httpx.AsyncClient) -> None:
+    await put(api, user_id="mira", characters=[KAI, {"name": "Ines"}])
+    await set_fact(api, "boat", "white", under=USER)
+    await set_fact(api, "boat", "grey", under=f"{USER}/characters/Ines")
+    await write(api, TOMAS, under=f"{USER}/characters/Ines")
+    of_user = "Learnt on 2026-04-01:\n- [fact] boat: white"
+    assert await call(api, "memory_log", {}) == of_user
+    assert await call(api, "memory_log", {}, character="Kai") == of_user
+    log = await call(api, "memory_log", {}, character="Ines")
+    assert [TOMAS in log, "boat: grey" in log, "white" in log] == [True, True, False]
+
+
+async def test_the_log_of_a_token_of_a_chat_is_its_own(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await set_fact(api, "boat", "white", under=USER)
+    await set_fact(api, "lamp", "green")
+    clock.step(DAY_S)
+    await set_fact(api, "lamp", "blue", status=200)
+    token = await token_of(api, chat_id="c")
+    answer = await api.post(f"{CHAT}/tools/memory_log", json=FIRST_DAY, headers={"Authorization": f"Bearer {token}"})
+    assert answer.json()["result"] == "Learnt on 2026-04-01:\n- [fact] lamp: green"
 
 
 async def test_the_log_of_a_full_day_has_pages(api: httpx.AsyncClient) -> None:
