@@ -5,6 +5,7 @@ from app.knowledge.liveness import (
     CHAT_ITSELF,
     OWNERS_OF_CHAT,
     SCOPE_GIVEN,
+    SOLE_CHARACTER,
     TENANT_KEY,
     write_is_live,
     write_newest,
@@ -42,14 +43,10 @@ NEWEST_OF_CURRENT = f"""
 """Selects what `NEWEST_OF_LINE` selects, for the current line. It reads the column `scopes.known`, which caches the
 facts of the user, of the user with each of the chat's characters, and of the tenant."""
 
-_SOLE_CHARACTER = """(
-    SELECT min(p.value ->> 'name') FROM jsonb_array_elements(c.characters) AS p
-    WHERE coalesce(p.value ->> 'disabled', 'false') <> 'true' HAVING count(*) = 1)"""
-
 DOCUMENTS = f"""
     SELECT 'fact:' || f.statement_id, f.key || ': ' || f.content, 0, 0, NULL::text, NULL::float8 FROM (
         SELECT DISTINCT ON (n.key) n.* FROM ({write_newest(OWNERS_OF_CHAT, _LIVE_NOW, "fact")}) AS n
-        WHERE n.character IS NULL OR n.character = coalesce(q.character, {_SOLE_CHARACTER})
+        WHERE n.character IS NULL OR n.character = coalesce(q.named, {SOLE_CHARACTER})
         ORDER BY n.key, n.rank, n.learnt_us DESC, n.statement_id DESC) AS f
     WHERE f.content IS NOT NULL"""  # noqa: S608
 

@@ -31,6 +31,11 @@ OWNERS_OF_CHAT = f"""
     SELECT {TENANT_KEY}, '{NO_LINE}', 3, '', NULL"""  # noqa: S608 - constants only
 """The scopes that a chat's row `c` sees, with the rank of each. A character is known under its former names, too."""
 
+SOLE_CHARACTER = """(
+    SELECT min(p.value ->> 'name') FROM jsonb_array_elements(c.characters) AS p
+    WHERE coalesce(p.value ->> 'disabled', 'false') <> 'true' HAVING count(*) = 1)"""
+"""A scalar subquery: the only character of the chat's row `c` that is not disabled, otherwise NULL."""
+
 MAY_KNOW = f"""
     SELECT true FROM statements s WHERE s.owner_key = ANY (ARRAY[c.chat_key, c.user_key, {TENANT_KEY}])
     ORDER BY s.owner_key LIMIT 1"""  # noqa: S608

@@ -95,8 +95,8 @@ async def list_documents(
         f"""
         SELECT {COLUMNS} FROM (
             SELECT d.* FROM chats c CROSS JOIN (
-                SELECT $3::text AS character, coalesce($4::timestamptz, now()) AS now, NULL::int AS before_seq,
-                    'archives' AS fading {COMPUTED_ONCE}
+                SELECT $3::text AS character, $3::text AS named, coalesce($4::timestamptz, now()) AS now,
+                    NULL::int AS before_seq, 'archives' AS fading {COMPUTED_ONCE}
             ) AS q CROSS JOIN LATERAL ({documents}) AS d (layer_index, {COLUMNS})
             WHERE c.chat_key = $1 AND c.line_id = $2) AS found
         ORDER BY layer_index, first_seq, last_seq, source""",  # noqa: S608 - of constants
@@ -110,8 +110,8 @@ async def list_documents(
 def write_documents(layers: Sequence[Layer], condition: Callable[[str], str] | None = None) -> str:
     """Return the query of the texts of all layers, or "" if no layer has any.
 
-    It refers to the line's row `c` in `chats`, and to a row `q` with the columns `character`, `now`, `before_seq` and
-    `fading` (`Fading`).
+    It refers to the line's row `c` in `chats`, and to a row `q` with the columns `character`, `named`, `now`,
+    `before_seq` and `fading` (`Fading`).
     Its columns are the layer's index in `layers` and the fields of `Document`.
 
     Args:

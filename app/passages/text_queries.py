@@ -21,8 +21,8 @@ _TEXTS = """
         SELECT DISTINCT ON (digest) {digest} AS digest, d.text
         FROM chats c
         CROSS JOIN LATERAL (
-            SELECT p.value ->> 'name' AS character, $4::timestamptz AS now, NULL::int AS before_seq,
-                'ignored' AS fading
+            SELECT p.value ->> 'name' AS character, p.value ->> 'name' AS named, $4::timestamptz AS now,
+                NULL::int AS before_seq, 'ignored' AS fading
             FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{{}}]' ELSE c.characters END) AS p) AS q
         CROSS JOIN LATERAL ({documents}) AS d (place, {columns})
         WHERE c.chat_key = $1 AND c.line_id = $2 AND d.text ~ '\\S'

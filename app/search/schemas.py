@@ -37,7 +37,7 @@ class SearchIn(RequestModel):
     character: Name | None = Field(
         None,
         description="Only messages of this character, its diary, and other texts that its prompt may contain. By "
-        "default those of all characters.",
+        "default those of all characters. Facts are those that `GET …/facts` lists for the same character.",
     )
 
 

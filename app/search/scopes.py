@@ -8,15 +8,16 @@ if the text was learnt from it.
 
 from app.kit.owners import CHAT_WIDE
 from app.kit.planner import ONE_LOOKUP_EACH, WITH_HASH_TABLE
-from app.knowledge.liveness import IS_ON_CURRENT_LINE, LEARNT_US, OWNERS_OF_CHAT, write_is_live
+from app.knowledge.liveness import IS_ON_CURRENT_LINE, LEARNT_US, OWNERS_OF_CHAT, SOLE_CHARACTER, write_is_live
 from app.layers.documents import SCOPE_COLUMNS
 
 _IS_LIVE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::int")
 
-# The scopes, each with the chats that see it; a chat with several characters is listed once for each of them.
+# The scopes, each with the chats that see it; a chat with several characters is listed once for each of them. The
+# character whose facts hold in a chat is `meant`: the one that the search names, or the only one.
 _SCOPES = f"""
     SELECT o.owner_key, o.line_id, o.rank, o.character, array_agg(c.chat_key) AS chat_keys,
-        array_agg(q.character) AS characters
+        array_agg(q.character) AS characters, array_agg(coalesce(q.named, {SOLE_CHARACTER})) AS meant
     FROM chats c CROSS JOIN LATERAL ({{viewers}}) AS q CROSS JOIN LATERAL ({OWNERS_OF_CHAT}) AS o
     WHERE {{which}} AND o.rank > 0 AND (o.current_name IS NULL OR o.current_name = q.character)
     GROUP BY o.owner_key, o.line_id, o.rank, o.character"""  # noqa: S608 - of constants
@@ -31,7 +32,8 @@ _FORGOTTEN = f"""
     WHERE {{which}}"""  # noqa: S608
 
 # Whether the viewer does not see the text: a nearer scope has a statement about its key, a scope of the same rank has a
-# newer one (a character has a scope for each of its former names, too), or the chat has forgotten the text.
+# newer one (a character has a scope for each of its former names, too), it is a fact of a character that is not meant,
+# or the chat has forgotten the text.
 _IS_HIDDEN = f"""EXISTS (
             SELECT FROM ({OWNERS_OF_CHAT}) AS o CROSS JOIN LATERAL (
                 SELECT FROM statements s
@@ -39,11 +41,14 @@ _IS_HIDDEN = f"""EXISTS (
                     AND s.character = o.character AND s.key = d.key AND {_IS_LIVE} AND (o.rank < scope.rank
                         OR ({LEARNT_US.format("s")}, s.statement_id) > (d.learnt_us, d.statement_id))
                 {ONE_LOOKUP_EACH}) AS nearer
-            WHERE o.rank <= scope.rank AND (o.current_name IS NULL OR o.current_name = viewer.character))
+            WHERE o.rank <= scope.rank AND (o.current_name IS NULL
+                OR o.current_name = CASE WHEN d.kind = 'fact' THEN viewer.meant ELSE viewer.character END))
+            OR (d.kind = 'fact' AND scope.character <> '' AND viewer.meant IS DISTINCT FROM viewer.character)
             OR ((c.chat_key, d.hash) IN (SELECT chat_key, hash FROM forgotten)) {WITH_HASH_TABLE}"""  # noqa: S608
 
 # `unnest` in a list of columns returns one row at a time, so the chats after the first that sees the text are not read.
-_VIEWERS = "SELECT unnest(scope.chat_keys) AS chat_key, unnest(scope.characters) AS character"
+_VIEWERS = """SELECT unnest(scope.chat_keys) AS chat_key, unnest(scope.characters) AS character,
+            unnest(scope.meant) AS meant"""
 
 _SEEN_BY = f"""
         SELECT c.*, {{taught}} FROM ({{viewers}}) AS viewer CROSS JOIN LATERAL (
@@ -82,7 +87,8 @@ def write_scopes(texts: str, viewers: str, which: str, chat_columns: str) -> str
 
     Args:
         texts: The query of the texts of a scope (`app.layers.documents.write_scope_documents`).
-        viewers: A query on the chat's row `c` for the characters for which the chat is searched (`character`).
+        viewers: A query on the chat's row `c` for the characters for which the chat is searched (`character`), and the
+            one that the search names (`named`).
         which: A condition on rows `c` of `chats`: the current lines that are searched.
         chat_columns: Columns of the row `c` of the chat, as SQL.
 

@@ -76,15 +76,17 @@ _LOWERED = """' ' || CASE
 _TEXTS = f"""
     SELECT row_number() OVER () AS number, d.*, c.chat_key, c.message_count, {{lowered}} AS lowered
     FROM chats c CROSS JOIN (
-        SELECT $3::text AS character, $4::timestamptz AS now, $5::int AS before_seq, $12::text AS fading
+        SELECT $3::text AS character, $3::text AS named, $4::timestamptz AS now, $5::int AS before_seq,
+            $12::text AS fading
         {COMPUTED_ONCE}) AS q
     CROSS JOIN LATERAL ({{texts}}) AS d ({{columns}}, role, name, digest, likelihood, similarity)
     WHERE c.chat_key = $1 AND c.line_id = $2 AND (q.before_seq IS NULL OR d.last_seq < q.before_seq)
         AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND (d.source <> ALL ($7::text[]) OR {{is_listed}})"""  # noqa: S608
 
 # A text is in the list once, although several chats of a user, or several characters of a chat, can see the same text.
-# Without a character, all characters' texts count. The time of sending costs a lookup for each text, so it is read only
-# if the search is limited by time; `list_sources` reads it for the results.
+# Without a character, all characters' texts count, except their facts, because a key has one value (`named` of `q`).
+# The time of sending costs a lookup for each text, so it is read only if the search is limited by time; `list_sources`
+# reads it for the results.
 _EVERYWHERE = """
     SELECT row_number() OVER () AS number, f.*, {lowered} AS lowered FROM (
         SELECT known.*, {similarity} FROM (SELECT d.*, NULL::text AS role, NULL::text AS name, {digest} AS digest,
@@ -110,7 +112,7 @@ _KNOWN = """
         WHERE {which}"""
 
 _VIEWERS = """
-            SELECT p.value ->> 'name' AS character, $2::timestamptz AS now, NULL::int AS before_seq,
+            SELECT p.value ->> 'name' AS character, $3::text AS named, $2::timestamptz AS now, NULL::int AS before_seq,
                 'ignored' AS fading
             FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{}]' ELSE c.characters END) AS p
             WHERE $3::text IS NULL OR p.value ->> 'name' = $3"""

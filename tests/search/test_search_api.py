@@ -9,7 +9,7 @@ import pytest
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
 from tests.background import settle
-from tests.facts.asking import KAI, USER, begin, set_fact
+from tests.facts.asking import KAI, USER, begin, held, set_fact
 from tests.memories.asking import Learner, write
 from tests.search.finding import LANTERN, TOMAS, message
 from tests.statements import watched
@@ -239,6 +239,27 @@ async def test_short_names_and_numbers_are_found(api: httpx.AsyncClient) -> None
     assert await found(api, "Who is Bo?") == ["message:m1"]
     assert await found(api, "7") == ["message:m1"]
     assert await found(api, "I do so") == []
+
+
+@pytest.mark.parametrize("under", [CHAT, USER])
+async def test_facts_of_a_group_are_those_of_its_list(api: httpx.AsyncClient, under: str) -> None:
+    settings = {"search": {"across_chats": True}}
+    await put(api, user_id="mira", characters=[KAI, {"name": "Ines"}], settings=settings)
+    for where in (USER, f"{USER}/characters/Kai"):
+        await set_fact(api, "city", f"That of {where}.", under=where)
+    await set_fact(api, "city of birth", "Porto", under=f"{USER}/characters/Ines")
+
+    async def texts(**more: Any) -> set[str]:
+        body = {"query": "city", "kinds": ["fact"], **more}
+        hits = ok(await api.post(f"{under}/memories/search", json=body), 200)["hits"]
+        return {hit["text"] for hit in hits}
+
+    for query in ({}, {"character": "Kai"}, {"character": "Ines"}):
+        listed = {f"{key}: {value}" for key, value in (await held(api, **query)).items()}
+        assert await texts(**query) == listed
+    await put(api, status=200, characters=[KAI, {"name": "Ines", "disabled": True}])
+    of_scope = {f"city: That of {USER}."} if under == USER else set()
+    assert await texts() == {f"city: That of {USER}/characters/Kai."} | of_scope
 
 
 async def test_only_characters_of_the_chat_can_be_asked_for(api: httpx.AsyncClient) -> None:
