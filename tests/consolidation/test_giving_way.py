@@ -11,7 +11,7 @@ from app.kit.clock import SteppedClock
 from app.kit.ids import tenant_key, user_key
 from tests.background import holding, settle, until_waited_for
 from tests.consolidation.learning import begin, fact, facts, learn_all, learns, memories, memory, sentences, turn
-from tests.facts.asking import history, set_fact
+from tests.facts.asking import delete_fact, history, set_fact
 from tests.scripted_model import ScriptedModel
 from tests.talk import CHAT, ok
 
@@ -97,16 +97,30 @@ async def test_the_history_keeps_what_a_person_replaced(
 
 
 @pytest.mark.parametrize("learn_scope", ["chat", "user"])
-async def test_what_rules_learn_after_a_person_gives_way(
+async def test_the_model_replaces_what_a_person_set(
     learn_scope: str, api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
     await begin(api, memories={"learn_scope": learn_scope})
     await set_fact(api, "name", "Mira", status=201)
     clock.step(60)
     await learn_by_rule(api, dispatcher, clock, model, NAMED)
-    assert await facts(api) == {"name": "Mirabel"}
+    assert await facts(api) == {"name": "Mira"}
     await learn_again(api, dispatcher, clock)
     assert [one["value"] for one in await history(api, "name")] == ["Mirabel Voss", "Mira"]
+
+
+@pytest.mark.parametrize("learn_scope", ["chat", "user"])
+async def test_what_rules_learn_after_a_person_gives_way(
+    learn_scope: str, api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await begin(api, memories={"learn_scope": learn_scope})
+    await set_fact(api, "name", "Mira", status=201)
+    await delete_fact(api, "name")
+    clock.step(60)
+    await learn_by_rule(api, dispatcher, clock, model, NAMED)
+    assert await facts(api) == {"name": "Mirabel"}
+    await learn_again(api, dispatcher, clock)
+    assert [one["value"] for one in await history(api, "name")] == ["Mirabel Voss", None, "Mira"]
 
 
 @pytest.mark.parametrize(("former", "present"), [("user", "user"), ("user", "chat"), ("global", "user")])
