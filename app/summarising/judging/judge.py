@@ -18,6 +18,14 @@ from app.summarising.judging.declining import find_declining
 from app.summarising.judging.dialogue import invents_dialogue, is_script, quotes_something_else
 from app.summarising.judging.examples import find_copy
 from app.summarising.judging.foreign import Identify, are_alike, find_language_fault
+from app.summarising.judging.length import (
+    LONG_FORMER_CHARS,
+    MUCH_MATERIAL_LETTERS,
+    find_shortness,
+    find_shrinking,
+    find_unfinished,
+    is_shorter,
+)
 from app.summarising.judging.person import count_persons, is_about, without_reported_speech
 from app.summarising.judging.remarks import find_remark
 from app.summarising.judging.repetition import find_repetition
@@ -28,13 +36,7 @@ from app.summarising.judging.tense import has_past, shows_actions, shows_own_act
 
 Value = TypeVar("Value")
 
-_MIN_FORMER_CHARS = 300
-_MIN_UNFINISHED_CHARS = 200
 _MOST_REMARK_CHARS = 2_000
-_MUCH_MATERIAL_LETTERS = 1_000
-_MATERIAL_PER_LETTER = 100
-_MOST_LEAST_LETTERS = 60
-"""An answer should have at least a hundredth as many letters as its material; this number is always enough."""
 
 _LEAST_KEPT_SHARE = 0.2
 """The least share of the former text's words that an answer has to keep."""
@@ -51,8 +53,6 @@ In the corpus of answers (`tests/summarising/judging`), good ones keep 0.15 and 
 _LEAST_KNOWN_SHARE = 0.15
 """The least share of an answer's words that must be in its material, if the material is long (measured in ADR 0021)."""
 
-_UNFINISHED = re.compile(r"[\w,;:(–—-]$")
-_STOPS = re.compile(r"[.!?。！？]")
 _THINKING = re.compile(
     r"\W{0,3}(?:(?:okay|ok|alright|hmm|so|well|right|first)[,.]? ){0,2}"
     r"(?:let me (?:think|see|start|begin|read|look|break|fold|go)|the user (?:wants|asks|asked|is asking|has asked)"
@@ -198,13 +198,13 @@ def _find_faults(
         lambda: find_repetition(text, material.folded),
         lambda: find_copy(text, rules, material.sources),
         lambda: _find_language(text, material, identify),
-        lambda: _find_shortness(text, profile, material),
+        lambda: None if wished else find_shortness(text, material.texts, profile.min_letters),
         lambda: None if wished else _find_loss(text, profile, material, identify),
         lambda: _find_scene(text, profile, material, identify),
         lambda: _find_new_quotation(text, material) if profile.quotes_sources else None,
         lambda: _find_invention(text, material, identify) if profile.from_sources else None,
-        lambda: None if wished or profile.may_shrink else _find_shrinking(text, material.former),
-        lambda: _find_unfinished(text) if profile.ends else None,
+        lambda: None if wished or profile.may_shrink else find_shrinking(text, material.former),
+        lambda: find_unfinished(text) if profile.ends else None,
         lambda: profile.find_form_fault(answer) if profile.find_form_fault else None,
     ]
     yield from (fault for find in finders if (fault := find()))
@@ -329,12 +329,12 @@ _WISHED_SCRIPT = Refusal(
 def _find_loss(text: str, profile: Profile[Value], material: Material, identify: Identify) -> Refusal | None:
     """Return a refusal if `text` keeps hardly any words of a long former text in the same language."""
     former = material.former
-    if len(former) <= _MIN_FORMER_CHARS:
+    if len(former) <= LONG_FORMER_CHARS:
         return None
     if profile.may_shrink:
         least, min_words = _LEAST_SHARE_OF_REWRITTEN, MIN_WORDS_OF_REWRITTEN
     else:
-        least, min_words = _LEAST_SHARE_OF_SHORTER if _is_shorter(text, former) else _LEAST_KEPT_SHARE, MIN_WORDS
+        least, min_words = _LEAST_SHARE_OF_SHORTER if is_shorter(text, former) else _LEAST_KEPT_SHARE, MIN_WORDS
     if share_kept(text, former, "\n".join(material.texts), min_words=min_words) >= least:
         return None
     if not are_alike(identify(text) or "", identify(former)):
@@ -349,7 +349,7 @@ _FORGOTTEN = Refusal("shrunk", "the answer forgets nearly everything that the fo
 def _find_invention(text: str, material: Material, identify: Identify) -> Refusal | None:
     """Return a refusal if `text` has hardly any words of its material, which is long and in the same language."""
     sources = "\n".join((*material.sources, material.kept))
-    if material.wished or sum(map(count_letters, material.texts)) < _MUCH_MATERIAL_LETTERS:
+    if material.wished or sum(map(count_letters, material.texts)) < MUCH_MATERIAL_LETTERS:
         return None
     if share_known(text, sources, {*material.names, material.name}) >= _LEAST_KNOWN_SHARE:
         return None
@@ -357,42 +357,3 @@ def _find_invention(text: str, material: Material, identify: Identify) -> Refusa
 
 
 _INVENTED = _story("it says hardly anything that the messages say", once=True)
-
-
-def _find_shrinking(text: str, former: str) -> Refusal | None:
-    """Return a refusal if `text` is much shorter than a long former text."""
-    if len(former) <= _MIN_FORMER_CHARS or not _is_shorter(text, former):
-        return None
-    return Refusal("shrunk", "the answer keeps less than half of the former text", once=True)
-
-
-def _is_shorter(text: str, former: str) -> bool:
-    return 2 * len(text) < len(former)
-
-
-def _find_shortness(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
-    """Return a refusal if `text` is far too short for its material.
-
-    The limits are low, because a few words can sum up a calm conversation.
-    """
-    if material.wished or not profile.min_letters:
-        return None
-    about = sum(map(count_letters, material.texts))
-    if about < _MUCH_MATERIAL_LETTERS:
-        return None
-    if count_letters(text) < profile.min_letters:
-        return _TOO_SHORT
-    least = min(about // _MATERIAL_PER_LETTER, _MOST_LEAST_LETTERS)
-    return _SHORT if sum(map(str.isalnum, text)) < least else None  # dates and numbers say something, too
-
-
-_TOO_SHORT = Refusal("form", "the answer is too short to tell what happened")
-_SHORT = Refusal("form", "the answer is very short for so many messages", once=True)
-
-
-def _find_unfinished(text: str) -> Refusal | None:
-    """Return a refusal if `text` ends within a sentence although it marks the ends of its other sentences."""
-    marks_ends = len(_STOPS.findall(text)) >= 2 and not re.search(r"[\u0e00-\u0e7f]$", text)
-    if len(text) < _MIN_UNFINISHED_CHARS or not marks_ends or not _UNFINISHED.search(text):
-        return None
-    return Refusal("unfinished", "the answer ends in the middle of a sentence", once=True)
