@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from app.chats.characters import find_persona
+from app.chats.characters import find_persona, list_known_names
 from app.diary.answers import DIARY_ENTRY_PROFILE, DIARY_PROFILE
 from app.diary.prompts import DatedEntry, diary_entry_messages, diary_messages
 from app.diary.queries import Cast
@@ -66,7 +66,13 @@ async def ask_for_diary(
             count_tokens=count_tokens,
         )
 
-    material = Material([entry.content for entry in entries], former, language=cast.language, name=character)
+    material = Material(
+        [entry.content for entry in entries],
+        former,
+        language=cast.language,
+        name=character,
+        names=list_known_names(cast.characters, cast.user_name),
+    )
     answer = await ask_model(
         inquiry, build, DIARY_PROFILE, material, answer_tokens=FOLD_TOKENS, temperature=TEMPERATURE
     )
@@ -111,7 +117,9 @@ async def ask_for_entry(
             count_tokens=count_tokens,
         )
 
-    material = Material([said.text for said in source.utterances], language=source.language, name=character)
+    material = Material(
+        [said.text for said in source.utterances], language=source.language, name=character, names=source.speakers
+    )
     answer = await ask_model(
         inquiry, build, DIARY_ENTRY_PROFILE, material, answer_tokens=ENTRY_TOKENS, temperature=TEMPERATURE
     )

@@ -92,6 +92,17 @@ async def test_a_character_knows_the_name_of_its_user(
     assert 'You talk with the user, whose name is "Tomo".' in str(model.requests[-1]["messages"][-1]["content"])
 
 
+async def test_a_dialogue_is_no_entry(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    await keep_diary(api, auto_write_turns=2)
+    await append(api, [said(1, name="Tomo"), said(2), said(3, name="Tomo"), said(4)])
+    model.script("Tomo: Easy now.\nKai: I am being easy.\nTomo: Good.", WRITTEN)
+    await settle(dispatcher, clock)
+    assert await contents(api) == [WRITTEN]
+    assert "it is a dialogue" in str(model.requests[-1]["messages"][-1]["content"])
+
+
 @pytest.mark.parametrize(
     ("speakers", "writer"), [(("Juno", "Juno"), "Juno"), ((None, None), "Character"), (("Juno", "Vale"), "Character")]
 )

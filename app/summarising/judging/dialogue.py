@@ -1,7 +1,7 @@
 """Finds dialogue that an answer invents: lines of a script, and quotations whose words are new. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from app.summarising.judging.speech import begins_with_action, count_letters
 from app.summarising.sentences import find_terms
@@ -12,6 +12,7 @@ _MIN_LETTERS = 12
 _MOST_SPEECH_SHARE = 0.4
 _MOST_REPEATED_SHARE = 0.12
 _MIN_QUOTES = 2
+_MIN_SPEAKERS = 2
 _STEM = 5
 _MIN_WORD_CHARS = 4
 _MIN_FOREIGN_WORDS = 3
@@ -20,9 +21,13 @@ _LINE = re.compile(r"[*_]{0,3}([^\W\d_][^:：*_\n]{0,30})[*_]{0,3}\s?[:：][*_]{
 _MOST_LABEL_WORDS = 2
 _SPOKEN = re.compile(r"\*\S|[\"“„«「『]")
 _TALKS = re.compile(r"\b(?:I|you|me|my|your)\b|[?!]$", re.I)
+_ADDRESSES = re.compile(r"\byou(?:r|rs|rself)?\b", re.I)
+_ROLES = frozenset({"user", "assistant", "human"})
+_INNER_LABEL = re.compile(r"(?<=[.!?…。！？\"”»」』*)])\s+(?=[*_]{0,3}([^\W\d_][^:：*_\n]{0,30})[*_]{0,3}\s?[:：])")
+"""White space after a sentence and before a possible name with a colon."""
 
 
-def is_script(text: str, *, first_person: bool) -> bool:
+def is_script(text: str, *, first_person: bool, author: str = "", names: Collection[str] = ()) -> bool:
     """Whether `text` is written as a script, with lines such as `Mira: *looks up* You came back.`.
 
     A text that begins with a name and an action is a script. In any other script, at least half of the lines, and at
@@ -30,8 +35,11 @@ def is_script(text: str, *, first_person: bool) -> bool:
     lines must be speech. A line is speech if an action or a quotation mark follows the name. Unless the text is in the
     first person, a line is also speech if it has a word such as "I" or "you", or ends with a question or exclamation
     mark.
+
+    A text in the first person is a script, too, if it consists of the turns of its `author` and of others
+    (`_has_turns`). `names` are those of the speakers, as far as they are known.
     """
-    if _acts_after_name(text):
+    if _acts_after_name(text) or (first_person and _has_turns(text, author, names)):
         return True
     lines = [line for line in text.split("\n") if line.strip()]
     said = [speech for line in lines if (speech := _find_speech(line))]
@@ -71,6 +79,51 @@ def _is_foreign(quote: str, known: set[str]) -> bool:
     return len(stems) >= _MIN_FOREIGN_WORDS and not stems & known
 
 
+def _has_turns(text: str, author: str, names: Collection[str]) -> bool:
+    """Whether `text` is mostly turns of its author and of somebody else.
+
+    At least two thirds of its letters, without the labels, are in such turns. Without an `author`, one of the speakers
+    must be known. A diary may have notes about people under their names ("Mira: I owe her cherries."), perhaps with its
+    author among them, so either a speaker speaks again after another one, or at least half of what the others say is
+    speech: it has a quotation mark or an action at its beginning, or the word "you".
+    """
+    own = _fold_names((author,)) | {"assistant"}
+    known = own | _fold_names(names) | _ROLES
+    turns = list(_find_turns(text, known))
+    labels = [label for label, _ in turns]
+    if len(set(labels)) < _MIN_SPEAKERS or (own if author else known).isdisjoint(labels):
+        return False
+    letters = count_letters(text) - count_letters("".join(labels))
+    if 3 * sum(count_letters(speech) for _, speech in turns) < 2 * letters:
+        return False
+    others = [speech for label, speech in turns if label not in own] or [speech for _, speech in turns]
+    spoken = sum(1 for speech in others if _SPOKEN.match(speech) or _ADDRESSES.search(speech))
+    return _takes_turns(labels) or 2 * spoken >= len(others)
+
+
+def _takes_turns(labels: Sequence[str]) -> bool:
+    """Whether somebody speaks, then another one, then the first one again."""
+    return any(first == third != second for first, second, third in zip(labels, labels[1:], labels[2:], strict=False))
+
+
+def _find_turns(text: str, known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the label, in small letters, and the speech of each turn in `text`.
+
+    A turn begins with its line. It may also begin within a line, after a sentence, if its label is one of `known`.
+    """
+    for line in text.split("\n"):
+        starts = [label.end() for label in _INNER_LABEL.finditer(line) if label[1].strip().casefold() in known]
+        for start, end in zip([0, *starts], [*starts, len(line)], strict=True):
+            label, speech = _split_label(line[start:end])
+            if speech is not None and (len(label.split()) <= _MOST_LABEL_WORDS or label.casefold() in known):
+                yield label.casefold(), speech
+
+
+def _fold_names(names: Collection[str]) -> set[str]:
+    """Return `names` in small letters, and their words, by which people are called, too."""
+    return {part.casefold() for name in names for part in (name.strip(), *name.split()) if part}
+
+
 def _acts_after_name(text: str) -> bool:
     speech = _find_speech(text.lstrip().split("\n", 1)[0])
     return speech is not None and begins_with_action(speech)
@@ -78,8 +131,14 @@ def _acts_after_name(text: str) -> bool:
 
 def _find_speech(line: str) -> str | None:
     """Return what follows a name and a colon in `line`, or None. A line that begins with a bullet gives None."""
+    label, speech = _split_label(line)
+    return speech if len(label.split()) <= _MOST_LABEL_WORDS else None
+
+
+def _split_label(line: str) -> tuple[str, str | None]:
+    """Return the label at the beginning of `line` and what follows its colon, or "" and None."""
     found = _LINE.fullmatch(line.strip())
-    return found[2] if found and len(found[1].split()) <= _MOST_LABEL_WORDS else None
+    return (found[1].strip(), found[2]) if found else ("", None)
 
 
 def _is_new(quote: str, known: set[str]) -> bool:

@@ -9,7 +9,7 @@ never in the last answer, because quotations would be worse than such an answer.
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Generic, Literal, TypeVar
 
 from app.kit.refusals import Refusal
@@ -274,7 +274,9 @@ def _find_dialogue(text: str, profile: Profile[Value], material: Material) -> Re
     if begins_with_action(text) and not begins_with_action(material.former):
         return _story("it begins with an action between asterisks")
     first_person = profile.person == "first"
-    if is_script(text, first_person=first_person) and not is_script(material.former, first_person=first_person):
+    is_dialogue = partial(is_script, first_person=first_person, author=material.name, names=material.names)
+    former = material.sources if profile.may_address else (material.former,)
+    if is_dialogue(text) and not any(map(is_dialogue, former)):
         return _story("it is a dialogue")
     may_translate = material.language is not None or material.wished
     speech = divide(text).speech

@@ -40,6 +40,55 @@ def test_the_days_of_a_diary_are_no_script() -> None:
     assert is_script('Monday: "Come in."\nTuesday: "I will."', first_person=True)
 
 
+SCRIPT = "Kai: I was counting the gulls. There were nineteen.\nMira: And did you note it down?\nKai: Under weather."
+
+
+@pytest.mark.parametrize("names", [("Mira Holm", "Kai"), ()])
+@pytest.mark.parametrize(
+    "text",
+    [
+        SCRIPT,
+        "Mira: Easy now.\nKai: I am being easy.\nMira: Good.",
+        "Mira: Did you wind the clock?\nKai: I did, forty turns.",
+        "**Mira:** Wach auf.\n**Kai:** Gleich.\n**Mira:** Jetzt.",
+        "User: what happened?\nAssistant: Mira mended the clock for you.\nUser: good.",
+    ],
+)
+def test_turns_of_the_author_and_others_are_a_script(text: str, names: tuple[str, ...]) -> None:
+    assert is_script(text, first_person=True, author="Kai", names=names)
+
+
+def test_turns_in_one_paragraph_are_a_script() -> None:
+    one_line = " ".join(SCRIPT.split())
+    assert is_script(one_line, first_person=True, author="Kai", names={"Mira Holm"})
+    assert not is_script(one_line, first_person=True, author="Kai")
+    assert is_script("海斗：起きて。 美羽：まだ。 海斗：もう朝だ。", first_person=True, author="海斗", names={"美羽"})
+    long_name = "The Keeper of the Light: Easy. Kai: I am. The Keeper of the Light: Good."
+    assert is_script(long_name, first_person=True, author="Kai", names={"The Keeper of the Light"})
+
+
+def test_a_diary_without_an_author_can_be_a_script() -> None:
+    text = "Mira: Easy now.\nOren: I am.\nMira: Good."
+    assert is_script(text, first_person=True, names={"Mira"})
+    assert not is_script(text, first_person=True, names={"Kai"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Kai: I wound the clock today, and I thought of Mira.",
+        "Kai: I thought about it for long. Conclusion: I love her!",
+        "Mira: I love her.\nOren: I never forgave him.\nMira again: I would forgive her all.",
+        "Kai: tired.\nMira: asleep, and well.",
+        "Kai: the lamp, I promised.\nMira: I owe her cherries! Will she come?",
+        "Today Mira and I spoke of winter, of the clock, and of all that I never said.\nMira: Miss him?\nKai: I do.",
+        "I asked Mira. Mira: silent. I went up to the lamp.",
+    ],
+)
+def test_a_diary_with_names_and_colons_is_no_script(text: str) -> None:
+    assert not is_script(text, first_person=True, author="Kai", names={"Mira Holm", "Kai"})
+
+
 SAID = fold("I was the one who let the lamp go out. My brother was on the water that night.")
 TOLD = 'Kai was silent for an hour before Kai spoke of Jonas at all. {} Mira listened to the end and stayed. {} "Yes."'
 

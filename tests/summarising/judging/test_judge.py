@@ -68,7 +68,8 @@ REFUSED: list[dict[str, Any]] = [*load("refused")["answers"], *load_wide("misbeh
 def judged(case: dict[str, Any]) -> Any:
     """Return the value of an answer of the corpus."""
     prompt, profile = PROMPTS[case["prompt"]]
-    material = replace(MATERIALS[case["about"]], name=case.get("name", MATERIALS[case["about"]].name))
+    about = MATERIALS[case["about"]]
+    material = replace(about, name=case.get("name", about.name), names=case.get("names", about.names))
     given: dict[str, Any] = {"rules": prompt.system, "identify": identify}
     refused = [fault(case["answer"], profile, material, kind, **given) for kind in case.get("refused", ())]
     return judge(case["answer"], profile, material, refused=refused, **given)
@@ -126,6 +127,16 @@ def test_a_character_may_decline_in_the_words_of_the_story() -> None:
     assert judge(entry, DIARY_ENTRY_PROFILE, story, identify=identify) == entry
     with pytest.raises(UnusableAnswer):
         judge(entry, DIARY_ENTRY_PROFILE, Material([MINE], name="Kai"), identify=identify)
+
+
+def test_a_diary_may_keep_the_dialogue_of_its_entries() -> None:
+    entry = "Kai: I was counting the gulls. There were nineteen.\nMira: And did you note it down?\nKai: Under weather."
+    for material in (Material([entry], name="Kai"), Material(["She laughed."], entry, name="Kai")):
+        assert judge(entry, DIARY_PROFILE, material, identify=identify) == entry
+    profiles: tuple[Profile[Any], ...] = (DIARY_PROFILE, DIARY_ENTRY_PROFILE)
+    for profile in profiles:
+        with pytest.raises(UnusableAnswer, match="a dialogue"):
+            judge(entry, profile, Material(["She laughed."], name="Kai", names=["Mira"]), identify=identify)
 
 
 def test_a_recap_that_cannot_be_read_may_be_a_refusal() -> None:
