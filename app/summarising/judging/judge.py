@@ -26,6 +26,7 @@ from app.summarising.judging.length import (
     find_unfinished,
     is_shorter,
 )
+from app.summarising.judging.notices import find_notice
 from app.summarising.judging.person import count_persons, is_about, without_reported_speech
 from app.summarising.judging.remarks import find_remark
 from app.summarising.judging.repetition import find_repetition
@@ -211,7 +212,7 @@ def _find_faults(
 
 
 def _find_remark(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
-    """Return a refusal if the model declines in `text`, or talks about the task or the roleplay.
+    """Return a refusal if the model declines in `text`, or talks about the task, or if it is an error message.
 
     Quotations are not judged. Speech after a colon ("Kai told Mira: …") is not judged either, unless the text is in the
     first person or begins with "I".
@@ -220,8 +221,10 @@ def _find_remark(text: str, profile: Profile[Value], material: Material) -> Refu
     if not (first_person or narration.startswith("I ")):
         narration = without_reported_speech(narration)
     former = fold(material.former)
-    return find_declining(narration, first_person=first_person, known=material.folded, former=former) or find_remark(
-        narration, first_person=first_person, former=former
+    return (
+        find_declining(narration, first_person=first_person, known=material.folded, former=former)
+        or find_notice(narration, material.folded)
+        or find_remark(narration, first_person=first_person, former=former)
     )
 
 

@@ -1,0 +1,118 @@
+"""Finds error messages and placeholders that a server returns in place of a text. Pure.
+
+An error message consists of sentences in which each word is a word of services, and at least one of them reports a
+fault as services do. A single other word, such as a name, makes it a text: "Error 404: heart not found." can be the
+entry of a character that is an AI. A chat can be about errors, too, so a fault that the material names is accepted.
+"""
+
+import re
+from collections.abc import Collection
+
+from app.kit.refusals import Refusal
+from app.summarising.judging.speech import fold, split_sentences
+
+_ERROR = Refusal("form", "the answer is an error message instead of the text")
+_PLACEHOLDER = Refusal("form", "the answer is a placeholder instead of the text")
+
+_MOST_CHARS = 300
+_MOST_SENTENCES = 4
+
+_COMMON = (
+    "a about after again all an and any as at be because been but by can can't cannot check could couldn't current "
+    "currently due few for from had has have however in is it its later many maximum minute minutes moment more no "
+    "not now occurred of on only or our out please plan reduce retries seconds shortly something soon sorry "
+    "temporarily than that the there these this those time to too try trying unable until up was while with wrong "
+    "you your"
+)
+_SERVICE = (
+    "api attempts bad balance billing call capacity code completion completions connection content context credit "
+    "credits data details diary endpoint entry forbidden found gateway generate generated generating generation host "
+    "http https input insufficient internal key large length limit limits llm long message messages model model's "
+    "network object openai openrouter anthropic output overload parse payload process processed processing prompt "
+    "provide provided provider proxy quota rate reached recap received request requested requests response responses "
+    "param result retry returned server server's servers service size status summarise summarised summarize summarized "
+    "summary support text timed timeout token tokens type unknown unexpected upstream usage went window"
+)
+_FAULTS = (
+    "busy denied error errors exceed exceeded exceeding exceeds exception exhausted failed invalid overloaded rejected "
+    "timeout unauthorized unavailable available"
+)
+_FAULT_WORDS = frozenset(_FAULTS.split())
+_WORDS = frozenset(f"{_COMMON} {_SERVICE} {_FAULTS}".split())
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+
+_MADE = r"(?:request|response|completion|summary|recap|output|entry|content)"
+_MAKING = r"(?:generat\w+|summari[sz]\w+|process\w*|parse|provide)"
+_REPORTS = re.compile(
+    r"\b(?:failed|error) with (?:status|error|code|http)\b"
+    rf"|\b(?:failed|unable) to {_MAKING} (?:\w+ ){{0,2}}{_MADE}\b"
+    rf"|\b(?:cannot|can['’]t|could not|couldn['’]t) {_MAKING} (?:\w+ ){{0,2}}{_MADE}\b"
+    rf"|\b{_MADE} (?:cannot|can['’]t|could not|couldn['’]t) be {_MAKING}\b"
+    r"|\b(?:model|server|service|api|provider|endpoint|gateway|proxy|upstream)s? (?:is|are) "
+    r"(?:currently |temporarily |now )?(?:overloaded|unavailable|not available|busy)\b"
+    r"|\b(?:error|status|code|http)(?: code)?\W{0,3}[45]\d\d\b"
+    r"|\b[45]\d\d\W{1,3}(?:bad|unauthorized|forbidden|not found|too many|internal|service|gateway|error)\b"
+    r"|\b(?:an|unknown|unexpected|internal|network|api|server) error (?:has )?occurred\b|\bhad an error while\b"
+    r"|\berror (?:generating|processing|while|during)\b"
+    r"|^\W*(?:(?:api|http|network|server|internal|unknown|unexpected|upstream|proxy|provider|request|model) ){0,2}error"
+    r"\s?[:：]"
+    r"|\b(?:rate|usage|token|context|length|size|quota|credit)s? (?:limit |quota )?(?:was |is |has been )?"
+    r"(?:exceeded|exhausted|reached)\b"
+    r"|\bexceed(?:s|ed|ing)? (?:your|the|our|this|its) (?:[\w'’]+ ){0,4}(?:limit|quota|length|window)\b"
+    r"|\bmaximum context length\b|^\W*too many (?:requests|tokens)\W*$"
+    r"|\b(?:context|prompt|input|request|payload) (?:is )?too (?:long|large)\b"
+    r"|\binternal server error\b|\bbad gateway\b|\bgateway timeout\b|\bservice (?:temporarily )?unavailable\b"
+    r"|\b(?:request|server|model|api|upstream) (?:has )?timed out\b"
+    r"|\b(?:invalid|unknown) (?:api key|response|token|request)\b|\binsufficient (?:quota|credits?|balance)\b"
+    rf"|\b{_MADE} (?:currently |temporarily )?(?:unavailable|not available)\b"
+    r"|^\W*no (?:response|output|completion|content|summary|text) (?:was |is )?"
+    r"(?:available|generated|returned|received|provided|from the (?:model|api|server|provider))\b",
+    re.I,
+)
+_WENT_WRONG = re.compile(r"\bsomething went wrong\b", re.I)
+_ADVICE = re.compile(r"\W*(?:please|kindly|try again|retry)\b", re.I)
+_NUMBER = re.compile(r"\d{3,}")
+_APOLOGY = re.compile(r"\W*(?:i(?:['’]m| am) (?:(?:really|very|so) )?sorry|i apologi[sz]e|oops)\b", re.I)
+_EXCEPTION = re.compile(
+    r"\W*Traceback \(most recent call last\)|\W*(?:(?:\w{1,40}\.){1,6}\w{0,40}(?:Error|Exception)|(?:RateLimit"
+    r"|API\w{0,20}|BadRequest|InternalServer|ServiceUnavailable|ContextWindowExceeded|OpenAI|Anthropic)(?:Error|Exception))"
+    r"\s{0,2}(?:[:({]|$)"
+)
+_BLANK = re.compile(
+    r"\W*(?:undefined|nan|null|\[object object\])\W*"
+    r"|\W{0,3}[(\[{<]\s?(?:no|empty|missing|blank) (?:response|reply|answer|output|content|text|result|data|summary"
+    r"|completion|message)s?\s?[)\]}>]\W{0,3}"
+    r"|\W{0,3}[(\[{<]\s?(?:continue (?:the )?(?:story|scene|roleplay|conversation)|insert [^\]\n]{1,60}"
+    r"|your [^\]\n]{1,60} (?:here|goes here)|(?:diary entry|summary|recap|text) (?:here|goes here))\s?[)\]}>]\W{0,3}",
+    re.I,
+)
+
+
+def find_notice(narration: str, known: str) -> Refusal | None:
+    """Return a refusal if all of `narration` is an error message or a placeholder such as `undefined`.
+
+    `known` is the material as `speech.fold` normalises it.
+    """
+    if len(narration) <= _MOST_CHARS and _BLANK.fullmatch(narration):
+        return _PLACEHOLDER
+    if exception := _EXCEPTION.match(narration):
+        return None if fold(exception[0]) in known else _ERROR
+    return _ERROR if _is_error(narration, known) else None
+
+
+def _is_error(text: str, known: str) -> bool:
+    if len(text) > _MOST_CHARS:
+        return False
+    sentences = split_sentences(_APOLOGY.sub("", text, count=1))
+    words = {word.casefold().replace("’", "'") for sentence in sentences for word in _WORD.findall(sentence)}
+    if len(sentences) > _MOST_SENTENCES or not all(word.isdigit() or word in _WORDS for word in words):
+        return False
+    others = [sentence for sentence in sentences if not _ADVICE.match(sentence)]
+    reports = [_REPORTS.search(one) or (_WENT_WRONG.search(one) and len(others) < len(sentences)) for one in others]
+    return any(reports) and not _is_known(text, words, known)
+
+
+def _is_known(text: str, words: Collection[str], known: str) -> bool:
+    """Whether the material contains `text`, or all of its words and numbers that name a fault."""
+    named = {word for word in words if word in _FAULT_WORDS or _NUMBER.fullmatch(word)}
+    return fold(text) in known or (bool(named) and all(fold(word) in known for word in named))
