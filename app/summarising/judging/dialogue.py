@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from app.summarising.judging.speech import begins_with_action, count_letters
+from app.summarising.judging.speech import begins_with_action, count_letters, fold_names
 from app.summarising.sentences import find_terms
 
 _MIN_LETTERS = 12
@@ -87,8 +87,8 @@ def _has_turns(text: str, author: str, names: Collection[str]) -> bool:
     author among them, so either a speaker speaks again after another one, or at least half of what the others say is
     speech: it has a quotation mark or an action at its beginning, or the word "you".
     """
-    own = _fold_names((author,)) | {"assistant"}
-    known = own | _fold_names(names) | _ROLES
+    own = fold_names((author,)) | {"assistant"}
+    known = own | fold_names(names) | _ROLES
     turns = list(_find_turns(text, known))
     labels = [label for label, _ in turns]
     if len(set(labels)) < _MIN_SPEAKERS or (own if author else known).isdisjoint(labels):
@@ -117,11 +117,6 @@ def _find_turns(text: str, known: Collection[str]) -> Iterator[tuple[str, str]]:
             label, speech = _split_label(line[start:end])
             if speech is not None and (len(label.split()) <= _MOST_LABEL_WORDS or label.casefold() in known):
                 yield label.casefold(), speech
-
-
-def _fold_names(names: Collection[str]) -> set[str]:
-    """Return `names` in small letters, and their words, by which people are called, too."""
-    return {part.casefold() for name in names for part in (name.strip(), *name.split()) if part}
 
 
 def _acts_after_name(text: str) -> bool:

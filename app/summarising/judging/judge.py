@@ -26,7 +26,7 @@ from app.summarising.judging.length import (
     find_unfinished,
     is_shorter,
 )
-from app.summarising.judging.notices import find_notice
+from app.summarising.judging.notices import copies_stamp, find_notice
 from app.summarising.judging.person import count_persons, is_about, without_reported_speech
 from app.summarising.judging.remarks import find_remark
 from app.summarising.judging.repetition import find_repetition
@@ -194,6 +194,7 @@ def _find_faults(
     wished = material.wished
     finders: list[Callable[[], Refusal | None]] = [
         lambda: _find_remark(text, profile, material),
+        lambda: _find_stamp(text, profile, material),
         lambda: _find_dialogue(text, profile, material),
         lambda: _find_person(text, profile, material, identify),
         lambda: find_repetition(text, material.folded),
@@ -226,6 +227,21 @@ def _find_remark(text: str, profile: Profile[Value], material: Material) -> Refu
         or find_notice(narration, material.folded)
         or find_remark(narration, first_person=first_person, former=former)
     )
+
+
+def _find_stamp(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
+    """Return a refusal if `text` has a stamp of a message, such as `[10/22 19:00] Kai:`.
+
+    A report can have such stamps if a prompt of the deployment asks for a log, so they are refused only once there.
+    """
+    names = {material.name, *material.names}
+    if profile.person is None or not copies_stamp(divide(text).narration, material.folded, names):
+        return None
+    return _STAMPED if profile.person == "first" else _STAMPED_REPORT
+
+
+_STAMPED = Refusal("form", "the answer copies the time and the speaker of a message")
+_STAMPED_REPORT = Refusal(_STAMPED.kind, _STAMPED.reason, once=True)
 
 
 def _find_remark_in_answer(answer: str, profile: Profile[Value], material: Material) -> Refusal | None:

@@ -1,4 +1,4 @@
-"""Finds error messages and placeholders that a server returns in place of a text. Pure.
+"""Finds error messages and placeholders in place of a text, and copied stamps of messages. Pure.
 
 An error message consists of sentences in which each word is a word of services, and at least one of them reports a
 fault as services do. A single other word, such as a name, makes it a text: "Error 404: heart not found." can be the
@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 
 from app.kit.refusals import Refusal
-from app.summarising.judging.speech import fold, split_sentences
+from app.summarising.judging.speech import fold, fold_names, split_sentences
 
 _ERROR = Refusal("form", "the answer is an error message instead of the text")
 _PLACEHOLDER = Refusal("form", "the answer is a placeholder instead of the text")
@@ -87,6 +87,12 @@ _BLANK = re.compile(
     re.I,
 )
 
+_STAMP = re.compile(
+    r"(?:^|(?<=[.!?…。！？\"”»」』)]))[^\S\n]{0,32}"
+    r"\[\d{1,2}/\d{1,2},? \d{1,2}:\d{2}(?: ?[AP]M)?\] ?([*_]{0,3}[^\W\d_][^:：\[\]\n]{0,60})[:：]",
+    re.M,
+)
+
 
 def find_notice(narration: str, known: str) -> Refusal | None:
     """Return a refusal if all of `narration` is an error message or a placeholder such as `undefined`.
@@ -98,6 +104,19 @@ def find_notice(narration: str, known: str) -> Refusal | None:
     if exception := _EXCEPTION.match(narration):
         return None if fold(exception[0]) in known else _ERROR
     return _ERROR if _is_error(narration, known) else None
+
+
+def copies_stamp(narration: str, known: str, names: Collection[str]) -> bool:
+    """Whether a line or a sentence of `narration` begins like a message in a context: `[10/22 19:00] Kai: …`.
+
+    The name must be one of `names`, or a role: `[10/22 19:00] Note: …` is no message. `known` is the material as
+    `speech.fold` normalises it; a stamp that it contains does not count.
+    """
+    speakers = fold_names(names) | {"user", "assistant"}
+    return any(
+        stamp[1].strip(" *_").casefold() in speakers and fold(stamp[0]) not in known
+        for stamp in _STAMP.finditer(narration)
+    )
 
 
 def _is_error(text: str, known: str) -> bool:

@@ -5,6 +5,7 @@ the text.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 _CLOSING = {
@@ -86,6 +87,11 @@ def count_letters(text: str) -> int:
 def fold(text: str) -> str:
     """Return the words of `text` in small letters, with single spaces between them and at both ends."""
     return f" {' '.join(_CONTENT_WORD.findall(text.casefold()))} "
+
+
+def fold_names(names: Iterable[str]) -> set[str]:
+    """Return `names` in small letters, and their words, by which people are called, too."""
+    return {part.casefold() for name in names for part in (name.strip(), *name.split()) if part}
 
 
 def _divide_line(line: str, narration: list[str], speech: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.summarising.judging.notices import find_notice
+from app.summarising.judging.notices import copies_stamp, find_notice
 from app.summarising.judging.speech import fold
 
 ERRORS = (
@@ -106,3 +106,11 @@ def test_a_fault_that_the_material_names_is_accepted(text: str, said: str) -> No
 
 def test_a_long_text_is_no_error_message() -> None:
     assert find_notice("The request failed with status code 429. " * 8, "") is None
+
+
+def test_a_stamp_of_the_material_is_no_copy() -> None:
+    text = "[10/22 19:00] Kai: under weather."
+    assert copies_stamp(text, fold("The lamp is lit."), {"Kai"})
+    assert copies_stamp(f"The lamp is lit.\n{text}", fold("The lamp is lit."), {"Kai Lund"})
+    assert not copies_stamp(text, fold(f"I noted: {text}"), {"Kai"})
+    assert not copies_stamp(text, fold("The lamp is lit."), {"Mira"})
