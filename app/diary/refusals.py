@@ -43,10 +43,10 @@ _KOREAN = (
     r"죄송(?:합니다|하지만|합니다만)[,. ]*[^.]{0,20}?(?:요청|내용|콘텐츠|작업)"
     r"[^.]{0,20}?(?:수 없습니다|수 없어요|어렵습니다)\.?"
 )
+_GERMAN_APOLOGY = r"(?:(?:es )?tut mir (?:sehr )?leid,? (?:aber )?|entschuldigung,? (?:aber )?|leider )?"
 _GERMAN = (
-    r"(?:(?:es )?tut mir (?:sehr )?leid,? (?:aber )?|entschuldigung,? (?:aber )?|leider )?"
-    r"(?:(?:dabei|damit|bei dieser (?:anfrage|aufgabe)) kann ich|(?:ich kann|kann ich) (?:dir |ihnen )?(?:leider )?"
-    r"(?:dabei|bei dieser (?:anfrage|aufgabe)|diese (?:anfrage|aufgabe|inhalte)|diesen inhalt|solche inhalte))"
+    rf"{_GERMAN_APOLOGY}(?:bei dieser (?:anfrage|aufgabe) kann ich|(?:ich kann|kann ich) (?:dir |ihnen )?(?:leider )?"
+    r"(?:bei dieser (?:anfrage|aufgabe)|diese (?:anfrage|aufgabe|inhalte)|diesen inhalt|solche inhalte))"
     r" (?:dir |ihnen )?(?:leider )?nicht (?:weiter)?(?:helfen|bearbeiten|erfüllen|erstellen|schreiben)[.!]?"
 )
 _FRENCH = (
@@ -82,8 +82,39 @@ _OTHER_LANGUAGES = re.compile(
 )
 _OFFER_IN_OTHER_LANGUAGES = re.compile(
     r"如果|如有|[请請]|有什[么麼]|もし|他に|別の|ほかに|혹시|다른"
-    r"|wenn |falls |gerne? |si |s['’]il |se |puedo |posso |если |могу ",
+    r"|wenn |falls |gerne? |¿|si |s['’]il |puis-je |se |puedo |posso |если |могу ",
     re.I,
+)
+
+
+# "I cannot help with that" names no request. A character can write "I cannot help her with that", so these patterns
+# have no word for a third person, and an offer that follows must address somebody.
+_NO_HELP = re.compile(
+    "|".join(
+        (
+            rf"{_GERMAN_APOLOGY}(?:(?:dabei|damit) kann ich|(?:ich kann|kann ich) (?:dir |(?-i:Ihnen) )?(?:leider )?"
+            r"(?:dabei|damit)) (?:dir |(?-i:Ihnen) )?(?:leider )?nicht (?:weiter)?helfen[.!]?",
+            r"(?:lo siento(?: mucho)?,? (?:pero )?|lamentablemente,? )?no puedo ayudar(?:te)?"
+            r" con (?:eso|esto|ello)[.!]?",
+            r"(?:(?:me )?desculpe,? (?:mas )?|sinto muito,? (?:mas )?|infelizmente,? )?(?:eu )?não (?:posso|consigo)"
+            r" (?:te )?ajudar(?:-te|-vos)?(?: vocês?)? com (?:isso|isto)[.!]?",
+            r"(?:(?:je suis )?(?:vraiment )?désolée?,? (?:mais )?|malheureusement,? )?je ne peux pas"
+            r" (?:vous |t['’])?aider (?:avec (?:ça|cela)|à ce sujet|pour cela)[.!]?",
+            r"(?:mi dispiace,? (?:ma )?|purtroppo )?non posso aiutar(?:e|ti|vi) (?:con|in) (?:questo|ciò)[.!]?",
+            r"(?:(?:извините|простите),? (?:но )?|к сожалению,? )?(?:я )?не могу (?:вам |тебе )?"
+            r"(?:помочь (?:вам |тебе )?(?:с|в) эт[ои]м|(?:с|в) эт[ои]м (?:вам |тебе )?помочь)[.!]?",
+            r"(?:大変)?申し訳(?:ありません|ございません)が?[、。 ]{0,2}"
+            r"(?:(?:その|この)(?:件|こと|点)(?:について)?は?、?)?お(?:手伝い|応え|答え)(?:することは)?でき(?:ません|かねます)。?",
+            r"(?:(?:很|非常|十分)?抱歉|对不起|對不起)[，,。 ]{1,2}(?:但是?)?我(?:无法|無法|不能)(?:[为為][您你])?"
+            r"(?:提供(?:(?:这|這)方面的)?(?:协助|協助|帮助|幫助)|(?:协助|協助)[您你]?|(?:帮助|幫助)您)[。！]?",
+            r"죄송(?:합니다|하지만|합니다만)[,. ]{0,2}(?:(?:그|이|해당) 부분은 )?도와드릴 수 (?:없습니다|없어요)\.?",
+        )
+    ),
+    re.I,
+)
+_TO_YOU = re.compile(
+    r"[?？您你]|\b(?:dir|du|Ihnen|Sie|te|ti|tú|usted|ustedes|você|vocês|vous|tu|voi|вам|вас|тебе|ayudarte|aiutarti)\b|\bt['’]"
+    r"|드리|드릴|お手伝い|お申し付け"
 )
 
 
@@ -93,6 +124,14 @@ def declines(text: str) -> bool:
         rest = text[declined.end() :].strip()
         return not rest or is_offer(rest)
     if declined := _OTHER_LANGUAGES.match(text):
-        rest = text[declined.end() :].strip()
-        return not rest or is_offer(rest) or _OFFER_IN_OTHER_LANGUAGES.match(rest) is not None
+        return _is_rest(text[declined.end() :].strip(), must_address=False)
+    if declined := _NO_HELP.match(text):
+        return _is_rest(text[declined.end() :].strip(), must_address=True)
     return False
+
+
+def _is_rest(rest: str, *, must_address: bool) -> bool:
+    """Whether `rest` is empty or an offer; with `must_address`, one in another language must address somebody."""
+    if not rest or is_offer(rest):
+        return True
+    return _OFFER_IN_OTHER_LANGUAGES.match(rest) is not None and (not must_address or bool(_TO_YOU.search(rest)))

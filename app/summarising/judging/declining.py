@@ -91,6 +91,10 @@ def _only_refuses(sentences: Sequence[str], known: str) -> bool:
 
 
 _THING = r"(?:content|response|message|output|text|prompt|request|answer)s?"
+_WITHHELD = (
+    r"(?:summary|recap|diary entry) (?:is |was |has been )?"
+    r"(?:unavailable|not available|withheld|omitted|filtered|redacted|blocked)"
+)
 _REASON = (
     r"safety|security|filter\w*|polic(?:y|ies)|moderat\w+|guidelines|terms|standards|violat\w+|inappropriate|explicit"
     r"|sexual\w*|nsfw|harmful|unsafe|sensitive|prohibited|disallowed|content"
@@ -99,6 +103,7 @@ _FILTERED = r"(?:filtered|blocked|removed|redacted|unavailable|hidden|censored|w
 _WHY_FILTERED = rf"\W+(?:by|due to|because|for|as|flagged)\b.{{0,60}}?\b(?:{_REASON})\b.{{0,60}}"
 _BLOCKED = re.compile(
     rf"\W*(?:(?:the|this|your|my) )?{_THING} (?:was |has been |is |were )?{_FILTERED}(?:{_WHY_FILTERED})?\W*"
+    rf"|\W*(?:(?:the|this|your) )?{_WITHHELD}{_WHY_FILTERED}"
     rf"|\W*{_FILTERED}{_WHY_FILTERED}|\W*redacted\W*|.*\b(?:content_filter|prohibited_content)\b.*",
     re.I,
 )
@@ -115,16 +120,29 @@ _WHY = re.compile(
     r"|\b(?:cannot|can['’]t|could not) be (?:fulfilled|completed|processed|summari[sz]ed)\b",
     re.I,
 )
+_OMITTED = re.compile(
+    r"\b(?:(?:rest|remainder|remaining parts?|parts?|portions?|details) of (?:the|this) (?:\w+ )?(?:conversation|chat"
+    r"|exchange|messages|interaction|role-?play)|remaining messages|explicit (?:details|parts))"
+    r" (?:is|are|was|were|has been|have been)"
+    r" (?:omitted|left out|redacted|excluded|skipped|not (?:included|summari[sz]ed))"
+    r"(?: here| from (?:this|the) (?:summary|recap|diary|entry))?,? (?:because|due to|as|since|for|owing to)\b.{0,60}?"
+    r"\b(?:intimate|explicit|sexual\w*|adult|mature|graphic|erotic|nsfw|inappropriate) (?:\w+ )?"
+    r"(?:content|material|nature|themes?)\b",
+    re.I,
+)
 
 
 def _is_notice(sentence: str, known: str, *, is_whole: bool) -> bool:
     """Return whether `sentence` says that a filter or a policy blocked the request, in words that are not in `known`.
 
     A sentence such as "The message was removed." counts only if it is the whole answer, apart from advice to try again
-    (`is_whole`). If the sentence gives a reason, the reason must be typical of filters.
+    (`is_whole`). If the sentence gives a reason, the reason must be typical of filters. A sentence that says that a
+    part of the conversation was left out because it is explicit counts, too.
     """
     if is_whole and _BLOCKED.fullmatch(sentence):
         return fold(sentence) not in known
+    if _is_any_new(_OMITTED, sentence, known):
+        return True
     return _ABOUT_REQUEST.match(sentence) is not None and _is_any_new(_WHY, sentence, known)
 
 
