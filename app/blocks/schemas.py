@@ -82,9 +82,8 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    The history of the block `facts` also shows the memories in its text: those with which it begins as a `replace`, and
-    those that were learnt after a tool replaced the text as an `append`. These one or two items are made when the
-    history is read. Their origin is `extractive`, and their time is that of their newest memory.
+    The text of the block `facts` can contain memories. The history shows them like operations, in one or two items with
+    the origin `extractive` and the time of the newest memory.
     """
 
     id: UUID = Field(description="Its id.")

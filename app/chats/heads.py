@@ -140,7 +140,7 @@ async def list_anchors(connection: Connection, lines: Sequence[tuple[UUID, UUID]
 
 
 def _locked_head(db_session: DbSession, chat_key: UUID, row: asyncpg.Record) -> Head:
-    """Return the head of a line that was just locked, and have the transaction raise the line's revision."""
+    """Return the head of a line that was just locked, and register the line, so that its revision is increased."""
     register(db_session, (chat_key, row["line_id"]), row["revision"])
     return _head(chat_key, row)
 

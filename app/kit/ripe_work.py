@@ -96,8 +96,8 @@ async def list_ripe_owners(
     Args:
         db_session: A unit of work that runs only short queries, because of `PROBES_ONLY`.
         now: The service's time.
-        rows: The maximum number of items that are read for each tenant, the oldest first, and that are counted for each
-            owner. Only the counted items decide how long an owner has waited.
+        rows: The maximum number of items that are read for each tenant, the oldest first. It is also the maximum number
+            that is counted for each owner, and only the counted items decide how long an owner has waited.
         from_key: The key at which the run of owners begins; choose it at random.
         without: Tenants whose owners are left out.
 

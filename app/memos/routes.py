@@ -81,11 +81,7 @@ async def write_memo(ref: WritingChat, memo: MemoIn, db_session: Db, clock: Now)
 
 @router.post("/backfill", status_code=202, response_model=BackfillingOut, responses={200: {"model": BackfilledOut}})
 async def backfill_memos(ref: WritingChat, db_session: Db, clock: Now, wanted: Backfill | None = None) -> Response:
-    """Make the memos of messages that were said while memos were off. Returns 200 if none is missing.
-
-    If memos were switched on late, the newest messages can already be enough for several memos. Those that cover
-    messages of the range are then made, and those before them, too, so that no message is skipped.
-    """
+    """Make the memos of messages that were said while memos were off. Returns 200 if none is missing."""
     wanted = wanted or Backfill()
     batches, work_id = await backfill(
         db_session, ref, first_seq=wanted.first_seq, last_seq=wanted.last_seq, now=clock()

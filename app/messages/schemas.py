@@ -266,9 +266,9 @@ class MessagePut(MessageIn):
     required, as `content` or in `swipes`. If the message already has this text, that swipe is selected. Without
     `swipes`, a new text is an edit of the selected swipe.
 
-    With `swipes`, new texts are added, and stored texts are kept even if you leave them out. There is one exception,
-    for an edit. For example, if A and B are stored, and you send A and C with C selected, C replaces B, because it is
-    sent where B is stored, and B is not sent. If you send A, B and C, C is added.
+    With `swipes`, new texts are added, and stored texts are kept even if you leave them out. If A and B are stored, and
+    you send A, B and C, then A, B and C are stored. The only exception is a selected text that takes the place of a
+    stored one, as after an edit: if A and B are stored, and you send A and C with C selected, then A and C are stored.
     """
 
     swipes: Swipes = Field(

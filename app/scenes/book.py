@@ -158,8 +158,8 @@ async def regenerate_scene(
     head, scene = await _lock_scene(db_session, ref, scene_id)
     if scene.is_written and not replace_edited:
         raise SceneEdited("A person wrote this scene's recap; send replace_edited: true to replace it.")
-    # The item gets a payload even without an instruction. Without one, it would be cancelled if the scene's messages
-    # were edited and the edit undone, because the present recap is then valid again.
+    # The item gets a payload even without an instruction. An item without a payload would be cancelled if the scene's
+    # messages were edited and the edit undone, because the present recap is then valid again.
     item = work_queue.NewWork(str(scene_id), scene.first_seq, {"instruction": instruction})
     await schedule(db_session, head, NAME, [item], now=now, settle_s=0)
     defer(db_session, LayerChanged(head, NAME))

@@ -22,7 +22,7 @@ _SCOPES = f"""
     WHERE {{which}} AND o.rank > 0 AND (o.current_name IS NULL OR o.current_name = q.character)
     GROUP BY o.owner_key, o.line_id, o.rank, o.character"""  # noqa: S608 - of constants
 
-# What the chats have forgotten: the hashes in each memory's newest live statement.
+# What the chats have forgotten: the hashes of texts in the newest live row of `statements` about each memory.
 _FORGOTTEN = f"""
     SELECT c.chat_key, unnest(held.forgotten) AS hash FROM chats c CROSS JOIN LATERAL (
         SELECT DISTINCT ON (s.key) s.forgotten FROM statements s

@@ -29,9 +29,8 @@ def find_tired(remembered: Remembered, newest_seq: int, *, user_seqs: Sequence[i
         remembered: What was recalled.
         newest_seq: The newest seq of the context.
         user_seqs: The seqs of the user's messages from `first_seq` to `newest_seq`, ascending; each begins a turn.
-        first_seq: The roles of all messages from this seq on are known. So it is known how many turns ago a seq was if
-            it is `first_seq` - 1 or higher. Each remembered seq below that counts as a turn of its own.
-            own.
+        first_seq: The first seq of `user_seqs`' range. The seqs from the one before it on are grouped into turns. Each
+            remembered seq that is lower counts as a turn of its own.
 
     """
     turns = _group_by_turn(add_turn(remembered, newest_seq, ()), newest_seq, user_seqs, first_seq)

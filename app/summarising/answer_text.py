@@ -50,7 +50,10 @@ _TURN_TOKEN = re.compile(
     r"|<start_of_turn>(?:\s{0,4}model\b)?|<\|(?:assistant|CHATBOT_TOKEN)\|>|<｜Assistant｜>|\[/INST\])"
     r"|(?P<mark><\|(?:begin_of_text|end_header_id|message|START_OF_TURN_TOKEN)\|>|<s>)"
 )
-"""The tokens of chat templates: the end of a turn, the beginning of another one's or of the own, and other marks."""
+"""The tokens of chat templates, in groups.
+
+`end` ends a turn, `other` begins a turn of another speaker, `own` begins one of the model, `mark` is any other token.
+"""
 
 _STRUCK_OUT = re.compile(r"\w\W{0,4}<s>[^<>]{1,200}</s>")
 """HTML that strikes out words: then `<s>` and `</s>` are no tokens."""
@@ -204,9 +207,10 @@ def _is_preamble(text: str, token: re.Match[str]) -> bool:
 
 
 def _choose_turn(turns: Sequence[_Turn]) -> str:
-    """Return the text of the first own turn that has one; what follows the end of a turn can be one, too.
+    """Return the text of the first turn that is the model's own and has a text.
 
-    Raises UnusableAnswer if the reasoning of this turn does not end.
+    What follows a token that ends a turn counts as the model's own turn, too. Raises UnusableAnswer if the reasoning of
+    the turn does not end.
     """
     for index, turn in enumerate(turns):
         if turn.begun_by == "other":

@@ -36,8 +36,8 @@ def find_due_end(uncovered: Sequence[Sent], anchor_seq: int, until_seq: int) -> 
     Messages that have left the history have priority: the fold ends before the anchor even if a cut waits.
 
     Args:
-        uncovered: The messages after the latest valid version, in seq order, including those that auto-hide has
-            hidden, which `choose_range_over` does not get. The newest may be missing in a long chat.
+        uncovered: The messages after the latest valid version, in seq order, including those that auto-hide has hidden.
+            The newest may be missing in a long chat.
         anchor_seq: Where the history begins.
         until_seq: A cut waits until everything up to this seq is folded; 0 if no cut waits.
 

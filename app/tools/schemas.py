@@ -28,9 +28,9 @@ class CallQuery(BaseModel):
     )
     swipe: Literal["next"] | None = Field(
         None,
-        description="`next` if an existing message is about to get another text: the message `message_id`, or, without "
-        "`message_id`, the newest message, which must then be a reply. The call belongs to the next new text that this "
-        "message gets by an added swipe, an edit or a re-import.",
+        description="`next` if a stored message is about to get another text. This message is `message_id`, by default "
+        "the newest message, which must then be a reply. The call belongs to the next new text that the message gets "
+        "by an added swipe, an edit or a re-import.",
     )
 
     @property

@@ -31,10 +31,10 @@ def is_script(text: str, *, first_person: bool, author: str = "", names: Collect
     """Whether `text` is written as a script, with lines such as `Mira: *looks up* You came back.`.
 
     A text that begins with a name and an action is a script. In any other script, at least half of the lines, and at
-    least two, begin with a name. Other texts have such lines, too ("Mira: a clockmaker"), so at least half of these
-    lines must be speech. A line is speech if an action or a quotation mark follows the name. Unless the text is in the
-    first person, a line is also speech if it has a word such as "I" or "you", or ends with a question or exclamation
-    mark.
+    least two, begin with a name. Other texts can have such lines, too ("Mira: a clockmaker"), so a text is a script
+    only if at least half of its lines with a name are speech. A line is speech if an action or a quotation mark follows
+    the name. Unless the text is in the first person, a line is also speech if it has a word such as "I" or "you", or
+    ends with a question or exclamation mark.
 
     A text in the first person is a script, too, if it consists of the turns of its `author` and of others
     (`_has_turns`). `names` are those of the speakers, as far as they are known.
@@ -56,8 +56,8 @@ def invents_dialogue(text: str, speech: Sequence[str], folded: str, *, may_trans
         text: The answer.
         speech: Its quotations.
         folded: The material, as `speech.fold` normalises it.
-        may_translate: Whether quotations can be translations, whose words are always new. If so, the quotations count
-            only if they are too large a share of the text for any summary.
+        may_translate: Whether quotations can be translations, whose words are always new. If so, the result is true
+            only if the new quotations are at least `_MOST_SPEECH_SHARE` of the text, which is too much for a summary.
 
     """
     letters = max(count_letters(text), 1)

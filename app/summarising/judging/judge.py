@@ -118,8 +118,8 @@ class Profile(Generic[Value]):
         person: The grammatical person outside quotation marks: `third`, or `first` for a diary. With None, neither the
             person nor dialogue is judged.
         in_past: Whether the text reports in the past tense.
-        may_address: Whether the text may do two things that its material does: address somebody, and show moments in
-            the present tense. True for the fold of a diary, whose entries may do both.
+        may_address: Whether the text may address somebody if its material does, and may show moments in the present
+            tense if its material does. True for the fold of a diary, whose entries may do both.
         may_quote: Whether the text may consist mostly of quotations.
         quotes_sources: Whether all quotations should be from the material. If so, a text with a long quotation that
             has no word of the material is refused once.
