@@ -12,7 +12,13 @@ from typing import Literal, NamedTuple, TypeVar
 import orjson
 
 Part = str | bool | None | tuple[str | None, tuple[str, ...]]
-"""A memory has three parts: text; category and tags; whether it is archived. Any other item has one part, its text."""
+"""A memory has three parts: text; category and tags; whether it is archived. A scene has two: the recap and the title.
+
+Any other item has one part, its text.
+"""
+
+PARTS = {"memory": 3, "scene": 2}
+"""The number of parts of an item, by its kind; 1 for any other kind."""
 
 Digests = tuple[str, ...]
 """The hash of each part of an item."""
@@ -37,11 +43,12 @@ class Item(NamedTuple):
     """An item of a page.
 
     Attributes:
-        kind: `memory`, `fact`, `block`, `memo` or `entry`.
+        kind: `memory`, `fact`, `block`, `memo`, `entry`, `summary`, `recap` (the running one) or `scene`.
         page_part: The page; on `diary.md`, the page and the heading of one diary.
         line: The number of the first line.
         mark: The mark at its end, such as `memo-0192f3a1b2c3`; None if a person wrote the item, or removed the mark.
-            The mark of a fact is computed from its key.
+            The mark of a fact is computed from its key. There is one summary and one running recap, so their marks are
+            always the same.
         name: The key of a fact, or the heading of the diary.
         parts: Its parts; the first is the text.
 
@@ -104,7 +111,7 @@ def compare(exported: Exported, items: Sequence[Item]) -> list[Change]:
         if mark is None and item.text:
             changes.append(Change("add", None, item.page_part, (), item, _find_predecessor(items, found, number)))
         elif mark is not None and item.digests != base[mark]:
-            is_removed = not item.text
+            is_removed = not item.text and item.digests[0] != base[mark][0]
             changes.append(
                 Change(
                     "remove" if is_removed else "edit", mark, item.page_part, base[mark], None if is_removed else item
@@ -143,13 +150,17 @@ def judge(change: Change, item: Item | None) -> Verdict:
 def _match(exported: Exported, base: Mapping[str, Digests], items: Sequence[Item]) -> dict[int, str]:
     """Return, for each item that was also in the export, its mark in the export, by the item's index in `items`.
 
-    An item keeps its mark. If several items have the same mark, the unchanged one keeps it, or else the first. An item
-    of the export is missing if its mark is on no page. An item without a mark gets the mark of a missing item if both
-    have the same kind and the same text. The remaining items without a mark are paired with the missing items between
-    the same two neighbours (`_pair`).
+    An item keeps its mark, unless it was moved to the page of another kind of items. If several items have the same
+    mark, the unchanged one keeps it, or else the first. An item of the export is missing if its mark is on no page. An
+    item without a mark gets the mark of a missing item if both have the same kind and the same text. The remaining
+    items without a mark are paired with the missing items between the same two neighbours (`_pair`).
     """
     found, taken = dict[int, str](), set[str]()
-    marked = [(number, item.mark, item.digests) for number, item in enumerate(items) if item.mark in base]
+    marked = [
+        (number, item.mark, item.digests)
+        for number, item in enumerate(items)
+        if item.mark is not None and item.mark in base and kind_of(item.mark) == item.kind
+    ]
     unchanged = [one for one in marked if one[1] is not None and one[2] == base[one[1]]]
     for number, mark, _ in (*unchanged, *marked):
         if mark is not None and mark not in taken and number not in found:
@@ -157,7 +168,7 @@ def _match(exported: Exported, base: Mapping[str, Digests], items: Sequence[Item
             taken.add(mark)
     missing = dict[tuple[str, str], list[str]]()
     for mark in (mark for marks in exported.values() for mark in marks if mark not in taken):
-        missing.setdefault((_kind_of(mark), base[mark][0]), []).append(mark)
+        missing.setdefault((kind_of(mark), base[mark][0]), []).append(mark)
     for number, item in enumerate(items):
         if item.mark is None and (same := missing.get((item.kind, item.digests[0]))):
             found[number] = same.pop(0)
@@ -191,7 +202,7 @@ def _pair(marks: Sequence[str], items: Sequence[tuple[int, Item]], found: Mappin
         for kind in sorted(set(kinds.values()))
         for number, mark in zip(
             (n for n in numbers if kinds.get(n) == kind),
-            (mark for mark in former.get(gap, ()) if _kind_of(mark) == kind),
+            (mark for mark in former.get(gap, ()) if kind_of(mark) == kind),
             strict=False,
         )
     }
@@ -223,5 +234,6 @@ def _find_predecessor(items: Sequence[Item], found: Mapping[int, str], number: i
     return before[-1] if before and any(n > number for n, _ in here) else None
 
 
-def _kind_of(mark: str) -> str:
+def kind_of(mark: str) -> str:
+    """Return the kind of the item that a mark names."""
     return mark.rpartition("-")[0]

@@ -10,11 +10,11 @@ from typing import Any, TypeGuard
 
 import orjson
 
-from app.vault.items import Digests, Exported, PageError
+from app.vault.items import PARTS, Digests, Exported, PageError, kind_of
 from app.vault.wording import MARK
 
 MARKS = "marks.json"
-VERSION = 1
+VERSION = 2
 MAX_BYTES = 64 * 1024 * 1024
 """A chat of a million messages has 15 MB of marks."""
 
@@ -68,12 +68,8 @@ def _are_texts(value: Any) -> TypeGuard[list[str]]:
 
 def _read_marks(marks: Any) -> Mapping[str, Digests]:
     if not isinstance(marks, dict) or not all(
-        _MARK.fullmatch(mark) and isinstance(digests, str) and len(digests.split()) == (3 if _is_memory(mark) else 1)
+        _MARK.fullmatch(mark) and isinstance(digests, str) and len(digests.split()) == PARTS.get(kind_of(mark), 1)
         for mark, digests in marks.items()
     ):
         raise PageError(f"{MARKS}: does not have the form that an export writes; {_AGAIN}.")
     return {mark: tuple(digests.split()) for mark, digests in marks.items()}
-
-
-def _is_memory(mark: str) -> bool:
-    return mark.startswith("memory-")

@@ -31,6 +31,7 @@ from app.vault.items import Digests
 from app.vault.parsing import CORE_MEMORY, read_page
 from app.vault.wording import (
     NOTHING,
+    RECAP,
     hash_name,
     make_mark,
     word_day,
@@ -159,11 +160,12 @@ class Pages:
             yield self._record(page, word_element(text, self._mark(page, "memory", str(one.memory_id))))
 
     async def _write_summary(self, page: str) -> Parts:
-        yield "# Summary\n\n"
+        written = "# Summary\n\n"
         async for row in queries.stream(self.db_session, queries.NARRATIVE, *self._line, "summary"):
             for name, heading, text in (("kept", "Kept", row["kept_text"]), ("text", "The story so far", row["text"])):
                 if text:
-                    yield word_section(heading, text, self._mark(page, "summary", name))
+                    written += word_section(heading, text, self._mark(page, "summary", name))
+        yield self._record(page, written)
         yield self._word_nothing(page)
 
     async def _write_memos(self, page: str) -> Parts:
@@ -179,11 +181,12 @@ class Pages:
         yield "# Scenes\n\n"
         async for row in queries.stream(self.db_session, queries.NARRATIVE, *self._line, "recap"):
             if row["text"]:
-                yield word_section("The story so far", row["text"], self._mark(page, "recap", "recap"))
+                section = word_section(RECAP, row["text"], self._mark(page, "recap", "recap"))
+                yield self._record(page, section)
         async for row in queries.stream(self.db_session, queries.SCENES, *self._line):
             heading = word_scene(row["number"], row["title"])
             mark = self._mark(page, "scene", str(row["scene_id"]))
-            yield word_section(heading, row["recap"], mark, self._link(row))
+            yield self._record(page, word_section(heading, row["recap"], mark, self._link(row)))
         yield self._word_nothing(page)
 
     async def _write_diary(self, page: str) -> Parts:
@@ -289,7 +292,7 @@ class Pages:
 
 def word_scene(number: int, title: str | None) -> str:
     """Return the heading of a scene."""
-    return f"{number} · {title}" if title else f"{number}"
+    return f"{number} · {' '.join(title.split())}" if title else f"{number}"
 
 
 def _chapter_name(number: int) -> str:
@@ -304,6 +307,6 @@ def _word_flags(row: Any) -> str:
 
 _ABOUT = """
 `transcript.jsonl` contains the messages of this line. `state.json` contains the whole chat, and only this file is read
-by `memobook import`. `memobook reindex --from-markdown` brings changes of the facts, memories, memos and diaries in
-these pages into the chat; it finds them with `marks.json`.
+by `memobook import`. `memobook reindex --from-markdown` brings changes of the facts, memories, summary, memos, scenes
+and diaries in these pages into the chat; it finds them with `marks.json`.
 """

@@ -1,7 +1,7 @@
 """Reads the items of a vault's pages: those that `wording.py` wrote, and those that people changed or added. Pure."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from app.vault.items import Item, PageError, Part
@@ -10,6 +10,9 @@ from app.vault.wording import (
     KINDS,
     MARK_LINE,
     NOTHING,
+    RECAP,
+    RECAP_MARK,
+    SUMMARY_MARK,
     follow_fence,
     hash_name,
     replace_headings,
@@ -19,6 +22,8 @@ from app.vault.wording import (
 CORE_MEMORY = "Core memory: "
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.md")
 
+_SUMMARY = "summary.md"
+
 _ELEMENT = re.compile(r"[-*+](?: |$)")
 _HEADING = re.compile(r"(#{1,6})(?:[ \t]+(.*))?$")
 _MARK = re.compile(rf"(?:^|\s)\^((?:{KINDS})-[0-9a-z]{{1,12}})$")
@@ -26,6 +31,7 @@ _CATEGORY = re.compile(r"\[([^\[\]\\\n]+)\] ")
 _FACT = re.compile(r"\*\*((?:\\.|[^\\*])+)\*\*:(.*)", re.DOTALL)
 _TAG = re.compile(r"((?:\\.|[^\\,])*\\?)(?:,|$)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_SCENE = re.compile(r"\d+(?: · (?P<title>.*))?")
 _IN_TAGS = {"q": "`", "n": "\n", "r": "\r"}
 
 _ESCAPED_HEADING = re.compile(r"^( {0,3})\\(\\*#{1,6}(?:[ \t]|$))")
@@ -45,7 +51,7 @@ class _Open(NamedTuple):
     """An item whose lines are being read."""
 
     line: int
-    is_section: bool
+    heading: str | None  # None for an element of a list
     lines: list[str]
 
 
@@ -55,7 +61,15 @@ def read_page(page: str, text: str) -> tuple[list[Item], list[Stray]]:
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         reader.read(number, line.rstrip())
     reader.end()
-    return reader.items, reader.strays
+    return (_join_summary(reader.items) if page == _SUMMARY else reader.items), reader.strays
+
+
+def _join_summary(sections: Sequence[Item]) -> list[Item]:
+    """Return the sections of the summary as one item: a person's summary has one text."""
+    if not sections:
+        return []
+    text = "\n\n".join(one.text for one in sections if one.text)
+    return [sections[0]._replace(mark=SUMMARY_MARK, parts=(text,))]
 
 
 class _Reader:
@@ -73,7 +87,7 @@ class _Reader:
     def read(self, number: int, line: str) -> None:
         """Read the next line."""
         heading = _HEADING.fullmatch(line) if not self._fence else None
-        if self._open and self._open.is_section:
+        if self._open and self._open.heading is not None:
             if mark := MARK_LINE.fullmatch(line):
                 self.end(mark["mark"])
             elif heading and len(heading[1]) < 3:  # another section, or another diary
@@ -85,7 +99,7 @@ class _Reader:
             self._begin_section(number, heading)
         elif self._has_elements and _ELEMENT.match(line):
             self.end()
-            self._open = _Open(number, False, [line[2:]])
+            self._open = _Open(number, None, [line[2:]])
         elif self._open and (line.startswith("  ") or not line or self._open.lines[-1]):
             self._open.lines.append(line.removeprefix("  "))
         elif line and line != NOTHING:
@@ -98,13 +112,14 @@ class _Reader:
             raise PageError(f"{self._page}: line {self._fence_line}: the code that begins here has no end.")
         if self._open is None:
             return
-        number, is_section, lines = self._open
+        number, heading, lines = self._open
         text, self._open = "\n".join(lines).rstrip(), None
-        if not is_section and (found := _MARK.search(text)):
+        if heading is not None:
+            self.items.append(self._section(number, heading, _read_section(text), mark))
+            return
+        if found := _MARK.search(text):
             text, mark = text[: found.start()], found[1]
-        if is_section:
-            self.items.append(self._section(number, _read_section(text), mark))
-        elif self._page != "MEMORY.md":
+        if self._page != "MEMORY.md":
             self.items.append(Item("memory", self._page, number, mark, "", _read_memory(tidy(text))))
         elif fact := _FACT.fullmatch(tidy(text)):
             key = _ESCAPE.sub(r"\1", fact[1])
@@ -119,21 +134,33 @@ class _Reader:
         if len(heading[1]) == 1:
             self._name = words
         elif not self._has_elements or words.startswith(CORE_MEMORY):
-            self._open = _Open(number, True, [])
+            self._open = _Open(number, words, [])
 
     def _follow_code(self, number: int, line: str) -> None:
         before, self._fence = self._fence, follow_fence(self._fence, line)
         if self._fence and not before:
             self._fence_line = number
 
-    def _section(self, number: int, text: str, mark: str | None) -> Item:
+    def _section(self, number: int, heading: str, text: str, mark: str | None) -> Item:
         match self._page:
+            case "summary.md":
+                return Item("summary", self._page, number, mark, "", (text,))
+            case "scenes.md" if mark == RECAP_MARK or (mark is None and heading == RECAP):
+                return Item("recap", self._page, number, RECAP_MARK, "", (text,))
+            case "scenes.md":
+                return Item("scene", self._page, number, mark, "", (text, _read_title(heading)))
             case "diary.md":
                 return Item("entry", diary_part(self._page, self._name), number, mark, self._name, (text,))
             case "memos.md":
                 return Item("memo", self._page, number, mark, "", (_PARAGRAPHS.sub("\n", text),))
             case _:
                 return Item("block", self._page, number, mark, "", (text,))
+
+
+def _read_title(heading: str) -> str | None:
+    """Return the title of a scene, without its number; None if the heading has none."""
+    numbered = _SCENE.fullmatch(heading)
+    return (numbered["title"] if numbered else heading) or None
 
 
 def diary_part(page: str, heading: str) -> str:

@@ -29,7 +29,7 @@ from app.vault.parsing import DAY, read_page
 from app.vault.verbs import RefusedError, Verbs
 from app.vault.wording import tidy
 
-_PAGES = ("MEMORY.md", "memos.md", "diary.md")
+_PAGES = ("MEMORY.md", "summary.md", "memos.md", "scenes.md", "diary.md")
 _SHOWN_CHARS = 60
 _DIARY_ENDS = ("’s diary", "'s diary")
 
@@ -177,7 +177,7 @@ class _Making:
         if item is None or verdict == Verdict():
             return
         _check_kind(item)
-        name = self._pages.names[str(item.mark)]
+        name = self._pages.names.get(str(item.mark), "")  # the summary and the running recap need no name
         if change.item is None:
             await self._verbs.remove(item.kind, name)
             self._outcome.removed += 1
@@ -231,6 +231,8 @@ class _Making:
                 is_deleted = await facts.is_deleted(
                     db_session, await reading.view_chat(db_session, ref), wanted.name, wanted.text
                 )
+            case "summary" | "recap" | "scene":
+                is_deleted = False
             case "memo":
                 is_deleted = any(tidy(text) == wanted.text for text in memo_texts)
             case _:

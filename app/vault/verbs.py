@@ -16,13 +16,24 @@ from app.facts import book as facts
 from app.facts.schemas import FactIn, FactKey
 from app.kit.db import DbSession
 from app.kit.errors import Conflict, Invalid, NotFound
-from app.kit.validation_errors import word_error
+from app.kit.validation_errors import error_location, word_error
 from app.memories import book as memories
 from app.memories.schemas import MemoryIn, MemoryPatch
 from app.memos import book as memos
 from app.memos.schemas import MemoIn, MemoPatch
+from app.narratives.schemas import NarrativeIn
+from app.scenes import book as scenes
+from app.scenes import recap
+from app.scenes.schemas import ScenePatch
+from app.summary import book as summary
+from app.summary.schemas import SummaryIn
 from app.vault.items import Item
 
+_NEVER_REMOVED = {
+    "summary": "a summary cannot be removed; POST …/summary/regenerate with replace_edited makes another one",
+    "recap": "the running recap is removed by deleting its versions (DELETE …/recap/versions/{version})",
+    "scene": "a scene is removed by deleting its break (DELETE …/scenes/breaks/{seq}), and its recap with it",
+}
 _KEY: TypeAdapter[str] = TypeAdapter(FactKey)
 
 
@@ -36,7 +47,7 @@ def _refused_if_wrong() -> Any:
         yield
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        location = ".".join(str(part) for part in first["loc"])
+        location = ".".join(str(part) for part in error_location(first))
         raise RefusedError(f"{location or 'key'}: {word_error(first)}") from None
     except (Conflict, Invalid, NotFound) as error:  # none of them is raised after a write
         raise RefusedError(error.detail.rstrip(".")) from None
@@ -63,6 +74,11 @@ class Verbs:
                 case "memo":
                     given = _given(MemoPatch, {"text": item.text})
                     await memos.edit_memo(self.db_session, self.ref, UUID(name), given)
+                case "summary" | "recap":
+                    await self._write_narrative(item)
+                case "scene":
+                    given = _given(ScenePatch, _fields_of_scene(item, parts))
+                    await scenes.edit_scene(self.db_session, self.ref, UUID(name), given, now=self.now)
                 case _:
                     given = _given(EntryPatch, {"content": item.text})
                     await diary.edit_entry(self.db_session, self.ref, UUID(name), given, now=self.now)
@@ -70,6 +86,8 @@ class Verbs:
 
     async def remove(self, kind: str, name: str) -> None:
         """Delete an item."""
+        if kind in _NEVER_REMOVED:
+            raise RefusedError(_NEVER_REMOVED[kind])
         with _refused_if_wrong():
             match kind:
                 case "memory":
@@ -96,12 +114,24 @@ class Verbs:
                     await memos.write_person_memo(
                         self.db_session, self.ref, text=text, after_seq=after_seq, now=self.now
                     )
+                case "summary" | "recap":
+                    await self._write_narrative(item)
+                case "scene":
+                    raise RefusedError("a scene begins with a break, which PUT …/scenes/breaks/{seq} sets")
                 case _:
                     entry = EntryIn(content=item.text, character=character)
                     await diary.write_entry(
                         self.db_session, self.ref, entry.content, character=entry.character, now=self.now
                     )
             await self.db_session.run_deferred()
+
+    async def _write_narrative(self, item: Item) -> None:
+        """Replace the summary, whose later versions then keep the text word for word, or the running recap."""
+        if item.kind == "summary":
+            given = SummaryIn(text=item.text)
+            await summary.write_summary(self.db_session, self.ref, given.text, keep=given.keep, now=self.now)
+        else:
+            await recap.write_recap(self.db_session, self.ref, NarrativeIn(text=item.text).text, now=self.now)
 
     async def _add_memory(self, item: Item) -> None:
         fields = _fields_of_memory(item, frozenset({0, 1}))
@@ -121,5 +151,10 @@ def _fields_of_memory(item: Item, parts: frozenset[int]) -> dict[str, Any]:
     return fields | ({"archived": item.parts[2]} if 2 in parts else {})
 
 
-def _given(model: type[MemoryPatch | MemoPatch | EntryPatch], fields: Mapping[str, Any]) -> dict[str, Any]:
+def _fields_of_scene(item: Item, parts: frozenset[int]) -> dict[str, Any]:
+    """Return the fields of a scene that these parts of it contain."""
+    return ({"recap": item.text} if 0 in parts else {}) | ({"title": item.parts[1]} if 1 in parts else {})
+
+
+def _given(model: type[MemoryPatch | MemoPatch | EntryPatch | ScenePatch], fields: Mapping[str, Any]) -> dict[str, Any]:
     return model.model_validate(fields).given()

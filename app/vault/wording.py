@@ -21,6 +21,11 @@ MARK = rf"\^(?P<mark>(?:{KINDS}|summary|recap|scene)-[0-9a-z]{{1,12}})"
 MARK_LINE = re.compile(rf"(?:{_LINK})?{MARK}")
 """The line that ends a section."""
 
+SUMMARY_MARK = "summary-text"
+RECAP_MARK = "recap-recap"
+RECAP = "The story so far"
+"""The heading of the running recap."""
+
 NOTHING = "*Nothing yet.*"
 """The text of a page without items."""
 

@@ -58,6 +58,13 @@ def test_an_item_without_a_mark_never_gets_that_of_another_kind() -> None:
     assert [(one.action, one.mark) for one in compare(exported, now)] == [("edit", "block-1"), ("remove", "fact-2")]
 
 
+def test_an_item_that_is_moved_to_another_page_is_new_there() -> None:
+    scene = Item("scene", "scenes.md", 1, "scene-1", "", ("They met.", "The inn"))
+    memo = Item("memo", PAGE, 1, "scene-1", "", ("They met.",))
+    changes = compare({"scenes.md": {"scene-1": scene.digests}}, [memo])
+    assert [(one.action, one.mark, one.item) for one in changes] == [("add", None, memo), ("remove", "scene-1", None)]
+
+
 def test_an_added_item_follows_another_unless_it_is_last() -> None:
     items = [_item("a", "memo-a"), _item("x"), _item("y"), _item("b", "memo-b"), _item("z")]
     assert [one.after for one in compare(_exported("a", "b"), items)] == ["memo-a", "memo-a", None]
