@@ -2,13 +2,14 @@
 
 import argparse
 import asyncio
+import os
 from pathlib import Path
 
 from app.chats.chat_lock import ChatRef
 from app.commands.arguments import add_chat, add_data, find_database_url, name_chat, say
 from app.embeddings.configured import is_configured
 from app.kit.clock import system_clock
-from app.kit.settings import SettingsError, load_settings
+from app.kit.settings import PREFIX, SettingsError, load_settings
 from app.pipeline import open_database
 from app.registry import LAYERS
 from app.transfer.file_formats import FILE_FORMATS, FileFormat
@@ -40,7 +41,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _import(url: str, ref: ChatRef, form: FileFormat, path: Path, *, is_folder: bool) -> None:
-    """Make the chat. No worker is notified: workers poll for due work."""
+    """Make the chat. No worker is notified: workers poll for due work.
+
+    A file has the limit of `POST /v1/import`, a folder that of what a zip contains (`FolderVault`). Raises
+    SettingsError for a larger file.
+    """
     settings = load_settings()
     database = open_database(
         url,
@@ -56,6 +61,9 @@ async def _import(url: str, ref: ChatRef, form: FileFormat, path: Path, *, is_fo
             await read_vault_folder(database, ref, path, system_clock())
             return
         with path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) > settings.max_import_bytes:
+                limit = f"{settings.max_import_bytes} bytes ({PREFIX}MAX_IMPORT_BYTES)"
+                raise SettingsError(f"cannot read {path}: the file must have at most {limit}")
             await form.read(database, ref, file, system_clock())
     finally:
         await database.close()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from app.vault.archive import MAX_BYTES as MAX_DATA_BYTES
 from app.vault.archive import STATE
 from app.vault.errors import InvalidVault
 from app.vault.items import PageError
@@ -37,13 +38,19 @@ class FolderVault:
         return sorted(path.name for path in self._folder.iterdir() if not path.name.startswith(".") and path.is_file())
 
     def read_lines(self, name: str) -> Iterator[bytes]:
-        """Yield the lines of a file, each with its line break, in bounded memory. Raises InvalidVault."""
+        """Yield the lines of a file, each with its line break, in bounded memory. Raises InvalidVault.
+
+        A file can be as large as all files of a zip together (`archive.MAX_BYTES`).
+        """
         path = (self._folder / name).resolve()
         if not path.is_relative_to(self._folder):
             raise InvalidVault(f"{name}: is a link to something outside of the folder.")
         try:
-            if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait
+            about = path.stat()
+            if not stat.S_ISREG(about.st_mode):  # opening a pipe would wait
                 raise InvalidVault(f"{name}: must be a file.")
+            if about.st_size > MAX_DATA_BYTES:
+                raise InvalidVault(f"{name}: is larger than {MAX_DATA_BYTES:,} bytes.")
             with path.open("rb") as file:
                 while line := file.readline(MAX_LINE_BYTES):
                     yield line

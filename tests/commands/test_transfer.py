@@ -142,6 +142,26 @@ async def test_an_unusable_pipe_is_reported_in_one_line(tmp_path: Path, command:
     assert (process.returncode, errors) == (1, said)
 
 
+@pytest.mark.parametrize("name", ["sillytavern", "jsonl", "transcript", "vault"])
+async def test_a_file_that_is_too_large_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """With the limit of an import over HTTP, and before it is read."""
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(2**30)
+    arguments = ("import", "large", "--format", name, "--chat-id", "c")
+    said = "memobook: cannot read large: the file must have at most {} bytes (MEMOBOOK_MAX_IMPORT_BYTES)\n"
+    assert await memobook(*arguments) == 1
+    assert capsys.readouterr().err == said.format(64 * 1024 * 1024)
+    monkeypatch.setenv("MEMOBOOK_MAX_IMPORT_BYTES", str(2**30 - 1))
+    assert await memobook(*arguments) == 1
+    assert capsys.readouterr().err == said.format(2**30 - 1)
+    monkeypatch.setenv("MEMOBOOK_MAX_IMPORT_BYTES", "1024")
+    (tmp_path / "large").write_bytes(FILE + b" " * (1_024 - len(FILE)))
+    assert (await memobook(*arguments) == 0) == (name == "jsonl")
+    assert ("large:" in capsys.readouterr().err) is False
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.vault.archive import MAX_BYTES
 from app.vault.errors import InvalidVault
 from app.vault.folder import FolderVault, check_target, write_folder
 from app.vault.manifest import Manifest, write_manifest
@@ -128,3 +129,11 @@ def test_a_folder_is_not_left_when_it_is_read(tmp_path: Path) -> None:
         list(vault.read_lines("a.md"))
     with pytest.raises(InvalidVault, match=r"has no file 'state\.json'"):
         FolderVault(tmp_path)
+
+
+def test_a_file_of_a_folder_is_as_large_as_a_zip_may_be(tmp_path: Path) -> None:
+    _write(_vault(), tmp_path / "vault")
+    with (tmp_path / "vault" / "state.json").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    with pytest.raises(InvalidVault, match=r"state\.json: is larger than 1,073,741,824 bytes"):
+        next(FolderVault(tmp_path / "vault").read_lines("state.json"))
