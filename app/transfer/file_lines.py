@@ -1,5 +1,7 @@
 """Reads the lines of a file of JSON objects, one per line, in bounded memory. Pure."""
 
+import json
+import re
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
@@ -23,6 +25,9 @@ _OTHER_MARKS = {
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
+_MANY_DIGITS = re.compile(rb"\d{19}")  # a shorter integer fits in 64 bits
+_MOST_DIGITS: Final = 20
+_SHOWN_DIGITS: Final = 25
 _DEEPEST: Final = 200
 """The deepest nesting of a line. orjson reads 1,024 levels and writes 254."""
 
@@ -31,7 +36,8 @@ def read_file(file: BinaryIO) -> Iterator[Line]:
     """Yield the JSON objects of a file from its beginning, without blank lines. Raises TranscriptError.
 
     The file must be UTF-8; a byte order mark of UTF-8 is ignored. Only a line feed ends a line, because JSON strings
-    may contain other line separators, such as U+2028, unescaped.
+    may contain other line separators, such as U+2028, unescaped. An integer of more than 64 bits is refused, because it
+    would come out of an export as another number.
     """
     file.seek(0)
     for number in range(1, MAX_LINES + 2):
@@ -72,7 +78,28 @@ def _parse(number: int, written: bytes) -> dict[str, object]:
         raise TranscriptError(number, "must not contain NUL characters")
     if _is_deep(fields):
         raise TranscriptError(number, f"must not be nested deeper than {_DEEPEST} levels")
+    if _MANY_DIGITS.search(written) and (long := _find_long_integer(written)):
+        raise TranscriptError(number, f"must not contain integers of more than 64 bits, such as {long}")
     return fields
+
+
+class _LongIntegerError(Exception):
+    """Ends the reading of a line at an integer that orjson would turn into a less exact number."""
+
+
+def _find_long_integer(written: bytes) -> str | None:
+    """Return the beginning of the first integer that does not fit in 64 bits, with or without a sign, or None."""
+
+    def check(digits: str) -> int:
+        if len(digits) > _MOST_DIGITS or not -(2**63) <= int(digits) < 2**64:
+            raise _LongIntegerError(digits[:_SHOWN_DIGITS] + ("…" if len(digits) > _SHOWN_DIGITS else ""))
+        return 0
+
+    try:
+        json.loads(written, parse_int=check)
+    except _LongIntegerError as error:
+        return str(error)
+    return None
 
 
 def _is_deep(fields: object) -> bool:

@@ -65,6 +65,12 @@ async def count_rows(connection: Connection, tenant: str, chat_id: str = "c") ->
         (b'{"role": "user", "content": "\\ud800"}', "line 1: not JSON at column"),
         (b'{"role": "user", "content": "a", "b": %s}' % (b"[" * 300 + b"]" * 300), "line 1: must not be nested deeper"),
         (b"[" * 100_000, "line 1: not JSON at column"),
+        (
+            LINE + b'{"role": "user", "content": "a", "b": [18446744073709551616]}',
+            "line 2: must not contain integers of",
+        ),
+        (LINE + b'{"role": "user", "content": "a", "b": -9223372036854775809}', "line 2: must not contain integers of"),
+        (b'{"chat": {"metadata": {"a": 1%s}}}' % (b"0" * 300), "line 1: must not contain integers of more than 64"),
         (b'{"role": "user", "content": "' + b"a" * 9_000_000 + b'"}', "line 1: must be at most 8388608 bytes long"),
         (b'{"role": "user", "content": "' + b"a" * 100_001 + b'"}', "line 1: content: must have at most 100000"),
         (b"\n" * 200_001, "line 200001: the file must have at most 200000 lines"),
@@ -81,7 +87,7 @@ async def count_rows(connection: Connection, tenant: str, chat_id: str = "c") ->
             "line 2: characters: must not have a name that is a former name of another character",
         ),
     ],
-    ids=range(22),
+    ids=range(25),
 )
 async def test_a_broken_file_is_refused_and_leaves_nothing(
     api: httpx.AsyncClient, connection: Connection, tenant: str, file: bytes, detail: str
@@ -97,6 +103,15 @@ async def test_a_broken_file_is_refused_and_leaves_nothing(
 async def test_a_byte_order_mark_of_utf_8_is_ignored(api: httpx.AsyncClient) -> None:
     await import_file(api, b"\xef\xbb\xbf" + LINE)
     assert [one["content"] for one in (await get(api, "/messages"))["items"]] == ["Hello?"]
+
+
+@pytest.mark.parametrize("name", ["jsonl", "sillytavern", "transcript"])
+async def test_large_numbers_come_back_as_they_were(api: httpx.AsyncClient, name: str) -> None:
+    said = b'"content":"a"' if name != "sillytavern" else b'"mes":"a","is_user":true'
+    others = b'"role":"user",' if name != "sillytavern" else b'"name":"Mira",'
+    numbers = b'"more":{"a":[18446744073709551615,-9223372036854775808],"b":1e+300,"c":"99999999999999999999 1.5"}'
+    await import_file(api, b"{" + others + said + b"," + numbers + b"}\n", file_format=name)
+    assert numbers in await export_file(api, file_format=name)
 
 
 async def test_a_file_may_be_empty(api: httpx.AsyncClient) -> None:

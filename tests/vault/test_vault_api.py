@@ -8,12 +8,12 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.kit.db import Connection
+from app.kit.db import Connection, Database
 from app.kit.ids import chat_key
 from tests.commands.test_transfer import memobook, on_fresh_database
 from tests.talk import append, ok, put, talk
 from tests.transfer.files import export_file, import_file
-from tests.vault.vaults import files_of, zip_of
+from tests.vault.vaults import export, files_of, ref_of, restore, zip_of
 
 __all__ = ["on_fresh_database"]
 
@@ -91,3 +91,16 @@ async def test_a_damaged_entry_beside_the_vault_is_refused(api: httpx.AsyncClien
     damaged[damaged.index(b"beside.md") + len("beside.md")] ^= 0xFF
     problem = await import_file(api, bytes(damaged), "d", "vault", status=422)
     assert problem["detail"].startswith("beside.md: the file in the zip is damaged")
+
+
+async def test_long_numbers_come_back_digit_by_digit(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
+    """A vault is restored from the rows as they are written, so no number is read and written again."""
+    await put(api, metadata={"n": 7_000_000_000})
+    await append(api, [message | {"metadata": {"n": 7_000_000_000}} for message in talk(1, 2)])
+    files = files_of(await export(database, ref_of(tenant)))
+    state = files["state.json"].replace(b"7000000000", b"123456789012345678901234567890")
+    assert state.count(b"123456789012345678901234567890") == 3
+    await restore(database, zip_of(files | {"state.json": state}), ref_of(tenant, "d"))
+    again = files_of(await export(database, ref_of(tenant, "d")))
+    assert again["state.json"] == state
+    assert again["transcript.jsonl"].count(b"123456789012345678901234567890") == 2
