@@ -10,7 +10,7 @@ from app.kit.planner import NOT_BY_INDEX
 from app.messages.rules import IS_NOT_DELETED, IS_OF_STORY
 from app.passages.keys import hash_keys
 from app.passages.lookup import write_outside_index
-from app.passages.words import split_words
+from app.passages.words import drop_accents, split_words
 
 MOST_TEXTS = 500
 """How many messages in the index are considered.
@@ -49,7 +49,7 @@ _OUTSIDE = f"""
 async def count_texts(
     connection: Connection, line: tuple[UUID, UUID], terms: Sequence[str], words: Sequence[str]
 ) -> Counter[str]:
-    """Return, for each of these folded words, how many of the considered messages have it.
+    """Return, for each of these folded words, how many of the considered messages have it, with whatever accents.
 
     The limit for messages of the index applies to all `words` together, and to each of `terms`. A term also counts
     if it is in the speaker's name of a message outside the index. A word that a message had in a former text, or on
@@ -63,18 +63,33 @@ async def count_texts(
 
     """
     chat_key, _ = line
-    by_number = {hash_keys(chat_key, [word])[0]: word for word in (*words, *terms)}
-    rows = await connection.fetch(IN_INDEX, chat_key, hash_keys(chat_key, words), hash_keys(chat_key, terms))
+    by_number: dict[int, list[str]] = {}
+    for word in dict.fromkeys([*words, *terms]):
+        for number in hash_keys(chat_key, _forms_of([word])):
+            by_number.setdefault(number, []).append(word)
+    numbers = [hash_keys(chat_key, _forms_of(some)) for some in (words, terms)]
     counts = Counter[str]()
-    for row in rows:
-        counts[by_number[row["key"]]] += row["texts"]
+    for row in await connection.fetch(IN_INDEX, chat_key, *numbers):
+        counts.update(dict.fromkeys(by_number[row["key"]], row["texts"]))
     outside = [tuple(row) for row in await connection.fetch(_OUTSIDE, *line)]
     return counts + await asyncio.to_thread(_count, outside, frozenset(terms), frozenset((*words, *terms)))
 
 
+def _forms_of(words: Sequence[str]) -> list[str]:
+    """Return the words as they are in the index, without accents, and as in an index of a former version."""
+    return list(dict.fromkeys(form for word in words for form in (drop_accents(word), word)))
+
+
 def _count(texts: Sequence[tuple[str, str | None]], terms: frozenset[str], words: frozenset[str]) -> Counter[str]:
-    """Return how many texts have each word; a term also counts if it is in the name given with the text."""
+    """Return how many texts have each word; a term also counts if it is in the name given with the text.
+
+    Accents do not count. `words` includes the terms.
+    """
+    bare_words, bare_terms = {drop_accents(word) for word in words}, {drop_accents(term) for term in terms}
     counts = Counter[str]()
     for text, name in texts:
-        counts.update(words.intersection(split_words(text)) | terms.intersection(split_words(name or "")))
-    return counts
+        counts.update(
+            bare_words.intersection(map(drop_accents, split_words(text)))
+            | bare_terms.intersection(map(drop_accents, split_words(name or "")))
+        )
+    return Counter({word: counts[bare] for word in words if (bare := drop_accents(word)) in counts})

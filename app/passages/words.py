@@ -8,7 +8,8 @@ whole sentence for one word, and groups of three characters do not find words of
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from app.layers.text_cache import TextCache
 from app.passages.frequent import FREQUENT, UNNAMED
@@ -35,7 +36,8 @@ _HIRAGANA = re.compile(r"[\u3040-\u309fー]+")
 _listed = TextCache[Sequence[str]](max_chars=1_000_000)
 _counted = TextCache[Mapping[str, int]](max_chars=1_000_000)
 
-_DOT_ABOVE = "\u0307"
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "æ": "ae", "œ": "oe"})  # Unicode does not decompose these
 
 MAX_SHORT_TERMS = 8
 """The most words of one or two letters that are terms of a query, besides MAX_TERMS."""
@@ -44,6 +46,17 @@ MAX_SHORT_TERMS = 8
 def fold(text: str) -> str:
     """Return a text without the differences of case and of compatibility forms."""
     return unicodedata.normalize("NFKC", text).casefold()
+
+
+def drop_accents(word: str) -> str:
+    """Return a folded word without the accents of its letters, as many people type it: `jose` for `josé`."""
+    return word if word.isascii() else _drop_accents(word)
+
+
+@lru_cache(maxsize=16_384)
+def _drop_accents(word: str) -> str:
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", word)).translate(_LETTERS)
+    return unicodedata.normalize("NFC", bare) or word
 
 
 def split_words(text: str) -> list[str]:
@@ -69,15 +82,57 @@ def count_words(text: str) -> Mapping[str, int]:
     return _counted.get(text, lambda: Counter([*split_words(text), *find_names(text)]))
 
 
-def stem_likely(words: Iterable[str], terms: Iterable[str], stem: Callable[[str], str] | None) -> list[str]:
+Bare = Mapping[str, Sequence[str]]
+"""The terms of a query, or their stems, by their bare forms (`list_bare`)."""
+
+_BARE = "~"  # no word has it
+
+
+def list_bare(terms: Iterable[str], stem: Callable[[str], str] | None) -> Bare:
+    """Return the terms, or their stems if `stem` is given, by their bare forms.
+
+    The bare form of a term has no accents. With `stem`, it is the stem of the term without its accents, and has a mark
+    before it, because it can differ from the stem of the term: the Spanish stem of `maría` is `mar`, that of `maria` is
+    `mari`.
+    """
+    bare: dict[str, list[str]] = {}
+    for term in terms:
+        if not is_name(term):
+            without = drop_accents(term)
+            form, known_as = (_BARE + stem(without), stem(term)) if stem else (without, term)
+            bare.setdefault(form, []).append(known_as)
+    return bare
+
+
+def stem_likely(
+    words: Collection[str], terms: Iterable[str], stem: Callable[[str], str] | None, bare: Bare | None = None
+) -> list[str]:
     """Return the words; those that begin like one of `terms`, which are stems, are replaced by their stems.
 
-    Stemming is slow, and the other words cannot match.
+    Stemming is slow, and the other words cannot match. A word whose stem is none of the terms is replaced by its bare
+    form if `bare` has it (`list_bare`): it differs from a term by its accents.
     """
     if stem is None:
         return list(words)
-    beginnings = {term[:2] for term in terms}
-    return [stem(word) if word[:2] in beginnings else word for word in words]
+    stems = set(terms)
+    beginnings = {term[:2] for term in stems}
+    forms = [stem(word) if word[:2] in beginnings else word for word in words]
+    return _mark_bare(words, forms, stems, stem, bare) if bare else forms
+
+
+def _mark_bare(
+    words: Collection[str], forms: Sequence[str], stems: Collection[str], stem: Callable[[str], str], bare: Bare
+) -> list[str]:
+    """Return the forms of words, and the bare forms of those that differ from a term by their accents."""
+    beginnings = {form[1:3] for form in bare}
+    have_accents = any(form != _BARE + term for form, of_form in bare.items() for term in of_form)  # some of the terms
+    result = list(forms)
+    for at, word in enumerate(words):
+        if (have_accents or not word.isascii()) and forms[at] not in stems and word not in FREQUENT:
+            without = drop_accents(word)
+            if without[:2] in beginnings and (form := _BARE + stem(without)) in bare:
+                result[at] = form
+    return result
 
 
 def find_terms(query: str, language: str | None = None, names: Iterable[str] = ()) -> list[str]:
@@ -191,10 +246,11 @@ def is_topical(term: str, language: str | None = None) -> bool:
 def list_patterns(terms: Sequence[str]) -> list[str]:
     """Return the substrings to look for in texts, to find those that may contain a term or a similar word.
 
-    They are compared with texts in lower case. Some databases change only ASCII letters to lower case, so words
-    with other letters are also listed with a capital first letter, and decomposed.
+    They are compared with texts in lower case, decomposed and without accents (`drop_accents`). Some databases change
+    only ASCII letters to lower case, so words with other letters are also listed with a capital first letter.
     """
-    return list(dict.fromkeys(pattern for term in terms for pattern in _patterns_of(term)))
+    words = dict.fromkeys(map(drop_accents, terms))
+    return list(dict.fromkeys(unicodedata.normalize("NFD", one) for word in words for one in _patterns_of(word)))
 
 
 def _patterns_of(term: str) -> Iterator[str]:
@@ -211,9 +267,6 @@ def _patterns_of(term: str) -> Iterator[str]:
     yield from pieces
     if not term.isascii():
         yield pieces[0].capitalize()
-        yield from (unicodedata.normalize("NFD", piece) for piece in pieces)
-        if _DOT_ABOVE in term:  # PostgreSQL makes one letter of a Turkish İ
-            yield term.replace(_DOT_ABOVE, "")
 
 
 def _words_of(found: re.Match[str]) -> Iterator[str]:

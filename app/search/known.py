@@ -15,7 +15,7 @@ from uuid import UUID
 from app.layers.documents import Document, Fading
 from app.layers.recently_used import RecentlyUsed
 from app.passages.lookup import digest_text
-from app.passages.words import count_words
+from app.passages.words import count_words, drop_accents, list_bare, stem_likely
 from app.search.ranking import SimilarTerms, edges_of
 
 MAX_CHARS: Final = 4_000_000
@@ -35,7 +35,8 @@ class KnownTexts(NamedTuple):
         texts: The texts.
         digests: Their digests (`passages.lookup.digest_text`), by which their vectors are found.
         indexes: For each word, the indexes in `texts` of the texts that contain the word.
-        words: For each beginning and each end of a word (`edges_of`), the words that have it.
+        words: For each beginning and each end of a word (`edges_of`), the words that have it; for a word without its
+            accents, the words with them.
 
     """
 
@@ -56,6 +57,8 @@ class KnownTexts(NamedTuple):
         for word in indexes:
             for edge in edges_of(word):
                 words.setdefault(edge, []).append(word)
+            if (bare := drop_accents(word)) != word:
+                words.setdefault(bare, []).append(word)
         return cls(listed, [digest_text(one.text) for one in listed], indexes, words)
 
     def find_likely(
@@ -72,7 +75,8 @@ class KnownTexts(NamedTuple):
         """
         forms = self._find_forms(terms, stem)
         similar = SimilarTerms(terms)
-        near = similar.find_near({word for edge in similar.edges for word in self.words.get(edge, ())})
+        edges = (*similar.edges, *similar.bare)
+        near = similar.find_near({*similar.bare, *(word for edge in edges for word in self.words.get(edge, ()))})
         likelihoods = [0.0] * len(self.texts)
         for term in terms:
             words = dict.fromkeys((term, *forms.get(term, ()), *(word for word, _ in near.get(term, ()))))
@@ -90,16 +94,17 @@ class KnownTexts(NamedTuple):
         return [index for _, index in heapq.nlargest(most, allowed)]
 
     def _find_forms(self, terms: Sequence[str], stem: Callable[[str], str] | None) -> dict[str, list[str]]:
-        """Return by term the words of the texts that have its stem; empty without `stem`."""
+        """Return by term the words of the texts that have its stem, also without accents; empty without `stem`."""
         if stem is None:
             return {}
         stems = {term: stem(term) for term in terms}
-        beginnings = {one[:2] for one in stems.values()}
-        by_stem: dict[str, list[str]] = {}
-        for word in self.indexes:
-            if word[:2] in beginnings:
-                by_stem.setdefault(stem(word), []).append(word)
-        return {term: by_stem.get(one, []) for term, one in stems.items()}
+        by_form: dict[str, list[str]] = {}
+        for word, form in zip(
+            self.indexes, stem_likely(self.indexes, stems.values(), stem, list_bare(terms, stem)), strict=True
+        ):
+            by_form.setdefault(form, []).append(word)
+        bare = {term: next(iter(list_bare([term], stem)), "") for term in terms}
+        return {term: [*by_form.get(one, []), *by_form.get(bare[term], [])] for term, one in stems.items()}
 
     def find_near(
         self, similarities: Mapping[bytes, float], most: int, *, left_out: frozenset[str] = frozenset()

@@ -8,7 +8,7 @@ from uuid import UUID
 from app.chats.characters import word_spoken
 from app.kit.db import Connection
 from app.passages.vocabulary import count_texts
-from app.passages.words import is_topical, split_words
+from app.passages.words import drop_accents, is_topical, split_words
 from app.search.ranking import find_unmatched, share_chars
 from app.search.spelling import can_correct, choose_nearest, list_neighbours
 from app.search.stems import stemmer_of
@@ -44,8 +44,8 @@ async def find_words_meant(
         speakers: For each role, the name that a message gets if it has none of its own.
 
     """
-    of_names = {word for name in names for word in split_words(name)}
-    possible = [term for term in terms if can_correct(term) and term not in of_names]
+    of_names = {drop_accents(word) for name in names for word in split_words(name)}
+    possible = [term for term in terms if can_correct(term) and drop_accents(term) not in of_names]
     if not possible:
         return {}
     misspelt = (await asyncio.to_thread(_find_unmatched, possible, rows, language, speakers))[:MOST_CORRECTED]

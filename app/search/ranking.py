@@ -2,9 +2,10 @@
 
 A text scores for each term of the query that it has, more for rare terms, and a little less if it is long (BM25 with OR
 semantics). If vectors were compared, a text scores half by its words and half by its meaning. A word that is similar
-to a term (trigrams, as in `pg_trgm`) counts in part, so that typos and inflected forms are found. A message gains from
-the message next to it: an answer often has no word of its question. Importance and recency only decide between texts
-that answer about equally well. If a score were multiplied by them, new texts would come before texts that answer the
+to a term (trigrams, as in `pg_trgm`) counts in part, so that typos and inflected forms are found. A word that differs
+from a term by its accents counts almost as much as the term. A message gains from the message next to it: an answer
+often has no word of its question. Importance and recency only decide between texts that answer about equally well. If a
+score were multiplied by them, new texts would come before texts that answer the
 query. If the client gives no query for recall, the score of a memory is also multiplied by a factor for its strength
 (`Candidate.weight`).
 """
@@ -20,10 +21,13 @@ from typing import NamedTuple
 from app.memories.memory import DEFAULT_IMPORTANCE
 from app.passages.frequent import FREQUENT
 from app.passages.names import find_names, is_name
-from app.passages.words import count_words, has_frequent, list_words, stem_likely
+from app.passages.words import Bare, count_words, drop_accents, has_frequent, list_bare, list_words, stem_likely
 
 LEAST_SIMILARITY = 0.45
 """A word that is less similar to a term than this does not match the term."""
+
+BARE_SIMILARITY = 0.9
+"""The similarity of two words that differ by their accents only. A word with the accents of the term counts more."""
 
 MEANT_SIMILARITY = 0.6
 """The assumed similarity of a misspelt term and the word that is meant; below 1, because the guess can be wrong."""
@@ -179,13 +183,14 @@ def find_unmatched(
     found.
     """
     stems = {term: stem(term) if stem else term for term in terms}
-    similar = SimilarTerms(list(stems.values()))
+    bare = list_bare(terms, stem)
+    similar = SimilarTerms(list(stems.values()), bare)
     frequent = set(stem_likely(FREQUENT, stems.values(), stem)) if has_frequent(language) else frozenset[str]()
     left = set(stems.values())
     for text in texts:
         if not left:
             break
-        words = _count(text, list(stems.values()), stem).keys()
+        words = _count(text, list(stems.values()), stem, bare).keys()
         left -= words | similar.find_near(words - frequent).keys()
     return [term for term in terms if stems[term] in left]
 
@@ -264,12 +269,15 @@ class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
     """By word, the terms that it is similar to, but not equal to, with the similarity; computed at the first use.
 
     Attributes:
-        edges: The beginnings and ends of the terms (`edges_of`). A similar word has one of them.
+        edges: The beginnings and ends of the terms (`edges_of`). A similar word has one of them, or differs from a term
+            by its accents only.
+        bare: The terms by their bare forms; by default those of the terms as they are.
 
     """
 
-    def __init__(self, terms: Sequence[str]) -> None:
+    def __init__(self, terms: Sequence[str], bare: Bare | None = None) -> None:
         super().__init__()
+        self.bare = list_bare(terms, None) if bare is None else bare
         self._terms = [term for term in terms if len(term) >= _FUZZY_CHARS]
         self.edges = {edge for term in self._terms for edge in edges_of(term)}
 
@@ -277,40 +285,49 @@ class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
         """Return the similar words of each term."""
         near: dict[str, list[tuple[str, float]]] = {}
         for word in words:
-            if word[:3] in self.edges or word[-3:] in self.edges:
+            if word[:3] in self.edges or word[-3:] in self.edges or word in self.bare or not word.isascii():
                 for term, likeness in self[word]:
                     near.setdefault(term, []).append((word, likeness))
         return near
 
     def __missing__(self, word: str) -> Sequence[tuple[str, float]]:
-        found: list[tuple[str, float]] = []
+        found = [(term, BARE_SIMILARITY) for term in self._find_bare(word)]
         if len(word) >= _FUZZY_CHARS and (word[:3] in self.edges or word[-3:] in self.edges):
-            near = [(term, similarity(term, word)) for term in self._terms if term != word]
-            found = [(term, likeness) for term, likeness in near if likeness >= LEAST_SIMILARITY]
+            known = {word, *(term for term, _ in found)}
+            near = [(term, similarity(term, word)) for term in self._terms if term not in known]
+            found += [(term, likeness) for term, likeness in near if likeness >= LEAST_SIMILARITY]
         self[word] = found
         return found
+
+    def _find_bare(self, word: str) -> list[str]:
+        """Return the terms that differ from a word, or from its stem, by their accents only."""
+        if word in FREQUENT:
+            return []
+        same = self.bare.get(word) or self.bare.get(drop_accents(word), ())
+        return [term for term in dict.fromkeys(same) if term != word]
 
 
 def _compare(
     terms: Sequence[str], texts: Sequence[str], stem: Callable[[str], str] | None, meant: Mapping[str, str]
 ) -> tuple[Sequence[str], list[dict[str, float]], list[int]]:
     """Return the terms as they are compared, and the shares (`_find_shares`) and the number of words of each text."""
+    bare = list_bare(terms, stem)
     if stem is not None:
         meant = {stem(term): stem(word) for term, word in meant.items()}
         terms = list(dict.fromkeys(map(stem, terms)))
-    counts = [_count(one, [*terms, *meant.values()], stem) for one in texts]
-    near = dict(SimilarTerms(terms).find_near(set().union(*counts)))
+    counts = [_count(one, [*terms, *meant.values()], stem, bare) for one in texts]
+    near = dict(SimilarTerms(terms, bare).find_near(set().union(*counts)))
     for term, word in meant.items():
         near[term] = [*near.get(term, ()), (word, MEANT_SIMILARITY)]
     return terms, [_find_shares(terms, one, near) for one in counts], [sum(one.values()) for one in counts]
 
 
-def _count(text: str, terms: Sequence[str], stem: Callable[[str], str] | None) -> Mapping[str, int]:
-    """Return how often a text has each of its words. With `stem`, words that begin like a term are counted as stems."""
+def _count(text: str, terms: Sequence[str], stem: Callable[[str], str] | None, bare: Bare) -> Mapping[str, int]:
+    """Return how often a text has each of its words. With `stem`, the forms of `stem_likely` are counted."""
     if stem is None:
         return count_words(text)
     names = find_names(text) if any(map(is_name, terms)) else ()
-    return Counter(stem_likely([*list_words(text), *names], terms, stem))
+    return Counter(stem_likely([*list_words(text), *names], terms, stem, bare))
 
 
 def _find_shares(terms: Sequence[str], counts: Mapping[str, int], near: Near) -> dict[str, float]:

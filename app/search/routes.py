@@ -26,9 +26,9 @@ async def search_memories(
 ) -> OrjsonResponse:
     """Search everything that a chat knows.
 
-    Only what is valid on the line is found. One word of the query is enough. Words with a typo, and other forms of a
-    word if the chat has a `language`, are found too. If the server has an embedding model, texts are also found by
-    their meaning.
+    Only what is valid on the line is found. One word of the query is enough. Words with a typo or with other accents,
+    and other forms of a word if the chat has a `language`, are found too. If the server has an embedding model, texts
+    are also found by their meaning.
     """
     meaning = await embed_query(embedders(ref.tenant), body.query)
     async with pool.unit_of_work(ref.tenant) as db_session:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from app.passages.words import WORD, fold, stem_likely
+from app.passages.words import WORD, fold, list_bare, stem_likely
 from app.search.ranking import SimilarTerms
 
 MARK = "**"
@@ -49,13 +49,14 @@ def make_snippet(text: str, terms: Sequence[str], stem: Callable[[str], str] | N
 
 def _find(text: str, terms: Sequence[str], stem: Callable[[str], str] | None) -> Iterator[_Match]:
     stems = [stem(term) for term in terms] if stem else terms
-    similar = SimilarTerms(stems)
+    bare = list_bare(terms, stem)
+    similar = SimilarTerms(stems, bare)
     for found in WORD.finditer(text):
         word = found[0] if found[0] in terms else fold(found[0])  # names (`find_names`) are not folded
         if found["spaceless"]:
             yield from _find_inside(found, word, stems)
             continue
-        (form,) = stem_likely([word], stems, stem)
+        (form,) = stem_likely([word], stems, stem, bare)
         near = [form] if form in stems else [term for term, _ in similar[form]]
         yield from (_Match(*found.span(), term) for term in near)
 

@@ -64,13 +64,15 @@ _MESSAGES = """
 
 # The patterns of the query are compared with the texts of layers, with messages outside the index, and with messages of
 # the index that have a name of the query (COMPARED). All other rows, which the index or a vector has found, are not
-# compared. So if a message outside the index was also found by its vector, it has two rows, and only one of them is
-# compared. Letters outside ASCII are folded as `words.fold` folds the query, as far as SQL can.
-_LOWERED = """' ' || CASE
+# compared. A message outside the index can have such a row, too, beside the one that is compared. Letters outside ASCII
+# are folded as `words.fold` and `words.drop_accents` fold the query, as far as SQL can.
+_LOWERED = r"""' ' || CASE
         WHEN {text}.role IS NULL OR {text}.likelihood = {compared}
             OR ({text}.likelihood IS NULL AND {text}.similarity IS NULL) THEN CASE
             WHEN octet_length({text}.text) = length({text}.text) THEN lower({text}.text)
-            ELSE replace(replace(lower(normalize({text}.text, NFKC)), 'ß', 'ss'), 'ς', 'σ')
+            ELSE replace(replace(replace(translate(
+                lower(regexp_replace(normalize({text}.text, NFKD), '[\u0300-\u036f]+', '', 'g')),
+                'ςøłđØŁĐ', 'σoldold'), 'ß', 'ss'), 'œ', 'oe'), 'æ', 'ae')
         END END"""
 
 _TEXTS = f"""

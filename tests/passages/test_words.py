@@ -12,6 +12,7 @@ from app.passages.words import (
     HALVED_CHARS,
     MAX_SHORT_TERMS,
     MAX_TERMS,
+    drop_accents,
     find_query_terms,
     find_search_terms,
     find_short_terms,
@@ -138,16 +139,30 @@ def test_long_messages_without_a_topic_are_read_once() -> None:
     assert process_time() - begin < 2 * SLOWNESS
 
 
+def _bare(text: str) -> str:
+    """A text as the statements compare it with patterns: decomposed, and without accents."""
+    return unicodedata.normalize("NFD", drop_accents(text))
+
+
+@pytest.mark.parametrize(
+    ("word", "bare"),
+    [("josé", "jose"), ("søren", "soren"), ("œuvre", "oeuvre"), ("łódź", "lodz"), ("ёлка", "елка"), ("がく", "がく"),
+     ("한국", "한국"), ("हिन्दी", "हिन्दी"), ("\u0301", "\u0301"), ("cafe", "cafe")],
+)  # fmt: skip
+def test_words_are_stripped_of_their_accents(word: str, bare: str) -> None:
+    assert drop_accents(word) == bare
+
+
 @given(texts)
 def test_a_text_with_a_term_has_one_of_its_patterns(text: str) -> None:
-    lowered = text.lower()
+    lowered = _bare(text).lower()
     patterns = list_patterns(find_terms(text))
     assert not find_terms(text) or any(pattern in lowered for pattern in patterns) or "ß" in text
 
 
 @pytest.mark.parametrize("text", ["Маяк", "МАЯК", "маяк", "Élan", "élan"])
 def test_patterns_find_words_that_no_database_lowered(text: str) -> None:
-    ascii_lowered = "".join(letter.lower() if letter.isascii() else letter for letter in text)
+    ascii_lowered = "".join(letter.lower() if letter.isascii() else letter for letter in _bare(text))
     assert any(pattern in ascii_lowered for pattern in list_patterns([text.lower()])) or text.isupper()
 
 
