@@ -102,7 +102,7 @@ async def find_recalled(
         embedder = recalling.embedder_of(ref.tenant)
         meaning = await embed_query(embedder, query)
         words_alone = embedder is not None and meaning is None and bool(query.strip())
-    if not terms and meaning is None:
+    if not terms and meaning is None and not words_alone:
         return None
     items = [item for one in source.contributed.values() for part in one.segments for item in part.items]
     before_seq = row["before_seq"]
@@ -128,19 +128,21 @@ async def find_recalled(
     is_current = options.line is None and options.before is None and not ref.only_chat
     tag = (list_revisions(row, list_changes()), None if options.query else faded_at)
     viewed = Viewed(ref.key, searched.character, tag, fading)
-    async with database.raw(ref.tenant) as connection:
-        texts = await find(
-            connection,
-            searched,
-            terms,
-            meaning,
-            now=faded_at,
-            kinds_left_out=_WHOLE,
-            left_out=there,
-            most_tokens=limit_tokens,
-            viewed=viewed if is_current else None,
-        )
-    hits = [hit for hit in await rank_found(texts, searched, terms) if not _is_said(hit, history)]
+    hits = list[Hit]()
+    if terms or meaning:
+        async with database.raw(ref.tenant) as connection:
+            texts = await find(
+                connection,
+                searched,
+                terms,
+                meaning,
+                now=faded_at,
+                kinds_left_out=_WHOLE,
+                left_out=there,
+                most_tokens=limit_tokens,
+                viewed=viewed if is_current else None,
+            )
+        hits = [hit for hit in await rank_found(texts, searched, terms) if not _is_said(hit, history)]
     if not hits and not words_alone:
         return None
     line = (ref.key, row["line_id"])

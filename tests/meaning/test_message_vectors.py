@@ -171,7 +171,9 @@ async def test_a_context_says_that_recall_compared_words_alone(
     gate = model.hold()
     assert list_reasons(await context(api, recall="auto", query="Which ferry?")) == ["no_vectors"]
     assert list_reasons(await context(impatient_api, recall="auto", query="A purple zeppelin?")) == ["no_vectors"]
+    assert list_reasons(await context(impatient_api, recall="auto", query="who are you?")) == ["no_vectors"]
     gate.release()
+    assert list_reasons(await context(api, recall="auto", query="who are you?")) == []
 
 
 @pytest.mark.usefixtures("story")
