@@ -62,17 +62,28 @@ _MESSAGES = """
         m.importance::float8, m.role, m.name, m.digest, m.likelihood, {similarity}
     FROM ({messages}) AS m"""
 
+_FOLDED_LETTERS = {"ς": "σ", "ß": "ss", "œ": "oe", "æ": "ae", **dict(zip("øłđØŁĐ", "oldold", strict=True))}
+
+
+def _write_folded(text: str) -> str:
+    """Return SQL for a text as `words.fold` and `words.drop_accents` fold the query, as far as SQL can.
+
+    `translate` instead of one `replace` for each letter would take as long as all the rest.
+    """
+    bare = rf"lower(regexp_replace(normalize({text}, NFKD), '[\u0300-\u036f]+', '', 'g'))"
+    for letter, folded in _FOLDED_LETTERS.items():
+        bare = f"replace({bare}, '{letter}', '{folded}')"
+    return bare
+
+
 # The patterns of the query are compared with the texts of layers, with messages outside the index, and with messages of
 # the index that have a name of the query (COMPARED). All other rows, which the index or a vector has found, are not
-# compared. A message outside the index can have such a row, too, beside the one that is compared. Letters outside ASCII
-# are folded as `words.fold` and `words.drop_accents` fold the query, as far as SQL can.
-_LOWERED = r"""' ' || CASE
-        WHEN {text}.role IS NULL OR {text}.likelihood = {compared}
-            OR ({text}.likelihood IS NULL AND {text}.similarity IS NULL) THEN CASE
-            WHEN octet_length({text}.text) = length({text}.text) THEN lower({text}.text)
-            ELSE replace(replace(replace(translate(
-                lower(regexp_replace(normalize({text}.text, NFKD), '[\u0300-\u036f]+', '', 'g')),
-                'ςøłđØŁĐ', 'σoldold'), 'ß', 'ss'), 'œ', 'oe'), 'æ', 'ae')
+# compared. A message outside the index can have such a row, too, beside the one that is compared.
+_LOWERED = f"""' ' || CASE
+        WHEN {{text}}.role IS NULL OR {{text}}.likelihood = {{compared}}
+            OR ({{text}}.likelihood IS NULL AND {{text}}.similarity IS NULL) THEN CASE
+            WHEN octet_length({{text}}.text) = length({{text}}.text) THEN lower({{text}}.text)
+            ELSE {_write_folded("{text}.text")}
         END END"""
 
 _TEXTS = f"""
