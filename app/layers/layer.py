@@ -153,8 +153,8 @@ class Layer:
             after the `on_append` of all layers.
         covered_through: (db_session, head, from_seq, until_seq) → the last seq up to which the layer covers everything
             from `from_seq` on; None if no cut has to wait for the layer. `until_seq` is the last seq before the cut's
-            target. A text that ends exactly at `until_seq` counts. A layer may ignore a text that ends later, as the
-            layer `summary` does. The cut is possible if the result is `until_seq` or more.
+            target. Memory of the layer that ends exactly at `until_seq` counts. Memory that ends later can be ignored,
+            as the layer `summary` does. The cut is possible if the result is `until_seq` or more.
         request_coverage: (db_session, head, until_seq, now=) → schedule the missing coverage up to `until_seq`
             (inclusive), for which a cut waits; return False if it cannot be made.
         list_coverage: (db_session, chat_key, line_id, first_seq, last_seq) → the coverage of messages of the range.
@@ -185,7 +185,8 @@ class Layer:
         refresh_cache: (db_session, head) → update the layer's data on the line's row.
         segments: The segments it contributes to.
         context_query: A scalar subquery on the line's row `c`, included in the SQL statement of a context, for data
-            that cannot be stored on the row; its value is `View.queried`. `b.seq` is `View.before_seq`, or NULL.
+            that cannot be stored on the row; its value is `View.queried`. The statement also has the row `b`, whose
+            `seq` is `View.before_seq`, or NULL.
         current_query: A faster query that replaces `context_query` in contexts of the current line without the option
             `before`; None if there is none. Its value has to lead to the same contribution.
         own_query: The query that replaces `context_query` for a caller who sees only the chat itself; needed only if

@@ -91,8 +91,8 @@ class MemoryOut(BaseModel):
     )
     archived: bool = Field(description="Whether it is in the archive.")
     score: float = Field(
-        description="Its strength: the importance, halved every `memories.half_life_days` days from `said_at` to the "
-        "chat's newest message; in the lists of wider scopes, to the present."
+        description="Its strength: the importance, halved every `memories.half_life_days` days. Its age is counted "
+        "from `said_at` to the chat's newest message; in the lists of wider scopes, from `said_at` to the present."
     )
     said_at: datetime = Field(
         description="The time of the newest message that it was learnt from. If a person wrote the text and no message "

@@ -266,9 +266,10 @@ class MessagePut(MessageIn):
     required, as `content` or in `swipes`. If the message already has this text, that swipe is selected. Without
     `swipes`, a new text is an edit of the selected swipe.
 
-    With `swipes`, new texts are added, and stored texts are kept even if you leave them out. If A and B are stored, and
-    you send A, B and C, then A, B and C are stored. The only exception is a selected text that takes the place of a
-    stored one, as after an edit: if A and B are stored, and you send A and C with C selected, then A and C are stored.
+    With `swipes`, new texts are added, and stored texts are kept even if you leave them out. In one case a text is
+    edited instead: if the selected text is new, and your list lacks the stored text at the same position, the selected
+    text replaces it. For example, A and B are stored. If you send A and C with C selected, C replaces B. If you send A,
+    B and C, C is added.
     """
 
     swipes: Swipes = Field(

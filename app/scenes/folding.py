@@ -113,8 +113,8 @@ async def reconcile_fold_work(
 async def pass_over_failed(db_session: DbSession, head: Head, recap_state: RecapState) -> None:
     """Schedule a fold that passes over scenes whose recaps have failed for good, so that they do not block later ones.
 
-    Nothing is scheduled if a fold is scheduled already. Nor is anything scheduled if some version has already passed
-    over the newest of these scenes, and its step is valid: a person has then gone back to an older version.
+    Nothing is scheduled if a fold is scheduled already, or if a version that is not the current one has passed over the
+    newest of these scenes and is valid. In the second case, a person has gone back to an older version.
     """
     failed = await queries.find_newest_failed(db_session, head, recap_state.covered_seq, recap_state.limit_seq)
     if failed is None or await find_scheduled(db_session, head, NAME, FOLD):

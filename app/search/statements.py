@@ -97,9 +97,10 @@ _TEXTS = f"""
         AND split_part(d.source, ':', 1) <> ALL ($6::text[]) AND (d.source <> ALL ($7::text[]) OR {{is_listed}})"""  # noqa: S608
 
 # A text is in the list once, although several chats of a user, or several characters of a chat, can see the same text.
-# Without a character, all characters' texts count, except their facts, because a key has one value (`named` of `q`).
-# The time of sending costs a lookup for each text, so it is read only if the search is limited by time; `list_sources`
-# reads it for the results.
+# If the search names no character, texts of all characters are found. Facts are an exception, because several
+# characters can have different values for a key: `q.named` has the character that the search names, if any. The time of
+# sending costs a lookup for each text, so it is read only if the search is limited by time; `list_sources` reads it for
+# the results.
 _EVERYWHERE = """
     SELECT row_number() OVER () AS number, f.*, {lowered} AS lowered FROM (
         SELECT known.*, {similarity} FROM (SELECT d.*, NULL::text AS role, NULL::text AS name, {digest} AS digest,

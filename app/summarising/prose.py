@@ -58,8 +58,9 @@ _QUOTES = {'"': '"', "“": "”", "«": "»", "「": "」", "『": "』"}
 def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str:
     """Return the text in `answer`: without wrapping, headings as plain lines, at most one blank line in a row.
 
-    `refusing` returns whether a text is a refusal. Raises UnusableAnswer if `spoken` does, for a refusal, for data such
-    as JSON, for the call of a tool, and for a text without content, such as "Sure." or one without letters and digits.
+    `refusing` returns whether a text is a refusal. Raises UnusableAnswer for a refusal, for data such as JSON, for the
+    call of a tool, and for a text without content, such as "Sure." or one without letters and digits; also if `spoken`
+    raises it.
     """
     text, before = spoken(answer), None
     while text != before:

@@ -21,7 +21,7 @@ def fold_quotes(former: str, messages: Sequence[Utterance], *, count_tokens: Cal
 
     If they exceed that, the shortest quotes of the older half are dropped repeatedly, so the older a message is, the
     fewer quotes of it are left. The first quote stays while there are at least three. Lines that a person or a model
-    wrote are dropped only if no line, or only the last one, is a quote. In this case the first line stays.
+    wrote are dropped only if no line before the last one is a quote any more. In this case the first line stays.
     """
     lines = former.splitlines()
     for start in range(0, len(messages), _PART_MESSAGES):
@@ -35,7 +35,7 @@ def fold_quotes(former: str, messages: Sequence[Utterance], *, count_tokens: Cal
 def _thin_once(lines: list[str]) -> list[str]:
     """Return `lines` without the shortest of the older quotes.
 
-    If no line, or only the last one, is a quote, the shortest of the older lines are left out, unless there are at most
+    If no line before the last one is a quote, the shortest of the older lines are left out, unless there are at most
     two lines.
     """
     quotes = [at for at, line in enumerate(lines) if is_quote(line)]

@@ -119,7 +119,8 @@ def _parse(number: int, written: bytes) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise StateError(number, "must be a JSON object")
     try:
-        orjson.dumps([[[fields]]])  # nested as in answers: orjson parses 1,024 levels, but serialises only 254
+        # As deep as in the answers of the API: orjson parses 1,024 levels of nesting, but serialises only 254.
+        orjson.dumps([[[fields]]])
     except TypeError:
         raise StateError(number, "must not be nested so deep") from None
     return fields
