@@ -37,9 +37,9 @@ def is_script(text: str, *, first_person: bool, author: str = "", names: Collect
     ends with a question or exclamation mark.
 
     A text in the first person is a script, too, if it consists of the turns of its `author` and of others
-    (`_has_turns`). `names` are those of the speakers, as far as they are known.
+    (`has_turns`). `names` are those of the speakers, as far as they are known.
     """
-    if _acts_after_name(text) or (first_person and _has_turns(text, author, names)):
+    if _acts_after_name(text) or (first_person and has_turns(text, author, names)):
         return True
     lines = [line for line in text.split("\n") if line.strip()]
     said = [speech for line in lines if (speech := _find_speech(line))]
@@ -79,7 +79,7 @@ def _is_foreign(quote: str, known: set[str]) -> bool:
     return len(stems) >= _MIN_FOREIGN_WORDS and not stems & known
 
 
-def _has_turns(text: str, author: str, names: Collection[str]) -> bool:
+def has_turns(text: str, author: str, names: Collection[str]) -> bool:
     """Whether `text` is mostly turns of its author and of somebody else.
 
     At least two thirds of its letters, without the labels, are in such turns. Without an `author`, one of the speakers
@@ -99,6 +99,20 @@ def _has_turns(text: str, author: str, names: Collection[str]) -> bool:
     others = [speech for label, speech in turns if label not in own] or [speech for _, speech in turns]
     spoken = sum(1 for speech in others if _SPOKEN.match(speech) or _ADDRESSES.search(speech))
     return _takes_turns(labels) or 2 * spoken >= len(others)
+
+
+def may_have_turns(text: str, author: str, names: Collection[str]) -> bool:
+    """Whether each line of `text` looks like a turn of a known speaker, with the author and another one among them.
+
+    Notes about people look like that, too, if they are whole sentences.
+    """
+    own = fold_names((author,)) | {"assistant"}
+    known = own | fold_names(names) | _ROLES
+    turns = [_split_label(line) for line in text.split("\n") if line.strip()]
+    labels = {label.casefold() for label, _ in turns}
+    if len(labels) < _MIN_SPEAKERS or not labels <= known or own.isdisjoint(labels):
+        return False
+    return all(speech and not speech[0].islower() for _, speech in turns)
 
 
 def _takes_turns(labels: Sequence[str]) -> bool:

@@ -15,7 +15,13 @@ from typing import Generic, Literal, TypeVar
 from app.kit.refusals import Refusal
 from app.summarising.answer_text import UnusableAnswer, spoken
 from app.summarising.judging.declining import find_declining
-from app.summarising.judging.dialogue import invents_dialogue, is_script, quotes_something_else
+from app.summarising.judging.dialogue import (
+    has_turns,
+    invents_dialogue,
+    is_script,
+    may_have_turns,
+    quotes_something_else,
+)
 from app.summarising.judging.examples import find_copy
 from app.summarising.judging.foreign import Identify, are_alike, find_language_fault
 from app.summarising.judging.length import (
@@ -195,7 +201,7 @@ def _find_faults(
     finders: list[Callable[[], Refusal | None]] = [
         lambda: _find_remark(text, profile, material),
         lambda: _find_stamp(text, profile, material),
-        lambda: _find_dialogue(text, profile, material),
+        lambda: _find_dialogue(answer, text, profile, material),
         lambda: _find_person(text, profile, material, identify),
         lambda: find_repetition(text, material.folded),
         lambda: find_copy(text, rules, material.sources),
@@ -203,6 +209,7 @@ def _find_faults(
         lambda: None if wished else find_shortness(text, material.texts, profile.min_letters),
         lambda: None if wished else _find_loss(text, profile, material, identify),
         lambda: _find_scene(text, profile, material, identify),
+        lambda: _find_possible_turns(answer, profile, material),
         lambda: _find_new_quotation(text, material) if profile.quotes_sources else None,
         lambda: _find_invention(text, material, identify) if profile.from_sources else None,
         lambda: None if wished or profile.may_shrink else find_shrinking(text, material.former),
@@ -286,22 +293,33 @@ def _find_scene(text: str, profile: Profile[Value], material: Material, identify
     return _PRESENT if (identify(narration) or identify("\n".join(material.texts))) == "en" else None
 
 
-def _find_dialogue(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
-    """Return a refusal if `text` is written as roleplay or as a script, or invents what somebody says."""
+def _find_dialogue(answer: str, text: str, profile: Profile[Value], material: Material) -> Refusal | None:
+    """Return a refusal if `text` is written as roleplay or as a script, or invents what somebody says.
+
+    An entry of a diary is one paragraph, so its turns are also looked for in the lines of the `answer`.
+    """
     if profile.person is None:
         return None
     if begins_with_action(text) and not begins_with_action(material.former):
         return _story("it begins with an action between asterisks")
     first_person = profile.person == "first"
     is_dialogue = partial(is_script, first_person=first_person, author=material.name, names=material.names)
+    takes_turns = first_person and has_turns(spoken(answer), material.name, material.names)
     former = material.sources if profile.may_address else (material.former,)
-    if is_dialogue(text) and not any(map(is_dialogue, former)):
+    if (takes_turns or is_dialogue(text)) and not any(map(is_dialogue, former)):
         return _story("it is a dialogue")
     may_translate = material.language is not None or material.wished
     speech = divide(text).speech
     if not profile.may_quote and invents_dialogue(text, speech, material.folded, may_translate=may_translate):
         return _story("much of it is new dialogue")
     return None
+
+
+def _find_possible_turns(answer: str, profile: Profile[Value], material: Material) -> Refusal | None:
+    """Return a refusal if the lines of an `answer` in the first person can be turns, although no word is speech."""
+    if profile.person != "first" or not may_have_turns(spoken(answer), material.name, material.names):
+        return None
+    return None if profile.may_address and may_have_turns(material.former, material.name, material.names) else _TURNS
 
 
 def _find_new_quotation(text: str, material: Material) -> Refusal | None:
@@ -329,6 +347,7 @@ def _story(why: str, *, once: bool = False) -> Refusal:
 _PERSON = _story('outside quotation marks it says "I" or "you" for a person')
 _WISHED_PERSON = _story('it says "I" or "you" for a person, which only the wish could ask for', once=True)
 _NEW_QUOTATION = _story("it quotes words that are not in the material", once=True)
+_TURNS = _story("its lines look like those of a dialogue", once=True)
 _PRESENT = _story("it shows a scene in the present tense", once=True)
 
 
