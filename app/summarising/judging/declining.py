@@ -120,14 +120,15 @@ _WHY = re.compile(
     r"|\b(?:cannot|can['’]t|could not) be (?:fulfilled|completed|processed|summari[sz]ed)\b",
     re.I,
 )
+_EXPLICIT = r"(?:intimate|explicit|sexual\w*|adult|mature|graphic|erotic|nsfw|inappropriate)"
 _OMITTED = re.compile(
-    r"\b(?:(?:rest|remainder|remaining parts?|parts?|portions?|details) of (?:the|this) (?:\w+ )?(?:conversation|chat"
-    r"|exchange|messages|interaction|role-?play)|remaining messages|explicit (?:details|parts))"
-    r" (?:is|are|was|were|has been|have been)"
-    r" (?:omitted|left out|redacted|excluded|skipped|not (?:included|summari[sz]ed))"
-    r"(?: here| from (?:this|the) (?:summary|recap|diary|entry))?,? (?:because|due to|as|since|for|owing to)\b.{0,60}?"
-    r"\b(?:intimate|explicit|sexual\w*|adult|mature|graphic|erotic|nsfw|inappropriate) (?:\w+ )?"
-    r"(?:content|material|nature|themes?)\b",
+    r"\b(?:(?:(?:rest|remainder|remaining parts?|parts?|portions?|details) of (?:the|this) (?:\w+ )?|remaining )"
+    r"(?:conversation|chat|exchange|messages|interaction|role-?play)|explicit (?:details|parts))"
+    r" (?:is|are|was|were|has been|have been) (?:omitted|left out|redacted|excluded|skipped"
+    r"|not (?:included|summari[sz]ed))(?: here| from (?:this|the) (?:summary|recap|diary|entry))?,? "
+    rf"(?:because|due to|as|since|for|owing to)\b.{{0,60}}?\b{_EXPLICIT} (?:\w+ )?(?:content|material|nature|themes?)\b"
+    r"|^\W*(?:the )?(?:rest|remainder) (?:is|was|has been) (?:omitted|redacted|not summari[sz]ed)(?: here)?,? "
+    rf"(?:because|due to|as|since)\b.{{0,60}}?\b{_EXPLICIT} (?:\w+ )?(?:content|material)\b",
     re.I,
 )
 
