@@ -222,8 +222,8 @@ def _find_faults(
 def _find_remark(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
     """Return a refusal if the model declines in `text`, or talks about the task, or if it is an error message.
 
-    Quotations are not judged. Speech after a colon ("Kai told Mira: …") is not judged either, unless the text is in the
-    first person or begins with "I".
+    Quotations are judged only as parts of an error message. Speech after a colon ("Kai told Mira: …") is not judged
+    either, unless the text is in the first person or begins with "I".
     """
     narration, first_person = divide(text).narration, profile.person == "first"
     if not (first_person or narration.startswith("I ")):
@@ -231,7 +231,7 @@ def _find_remark(text: str, profile: Profile[Value], material: Material) -> Refu
     former = fold(material.former)
     return (
         find_declining(narration, first_person=first_person, known=material.folded, former=former)
-        or find_notice(narration, material.folded)
+        or find_notice(text, material.folded)
         or find_remark(narration, first_person=first_person, former=former)
     )
 

@@ -25,17 +25,17 @@ _COMMON = (
     "you your"
 )
 _SERVICE = (
-    "api attempts bad balance billing call capacity code completion completions connection content context credit "
-    "credits data details diary endpoint entry forbidden found gateway generate generated generating generation host "
-    "http https input insufficient internal key large length limit limits llm long message messages model model's "
-    "network object openai openrouter anthropic output overload parse payload process processed processing prompt "
-    "provide provided provider proxy quota rate reached recap received request requested requests response responses "
-    "param result retry returned server server's servers service size status summarise summarised summarize summarized "
-    "summary support text timed timeout token tokens type unknown unexpected upstream usage went window"
+    "anthropic api attempts bad balance billing call capacity code completion completions connection content context "
+    "credit credits data details diary endpoint entry fetch forbidden found gateway generate generated generating "
+    "generation host http https input insufficient internal key large length limit limits llm long message messages "
+    "model model's network object openai openrouter output overload param parse payload process processed processing "
+    "prompt provide provided provider proxy quota rate reached recap received request requested requests response "
+    "responses result retry returned server server's servers service size status summarise summarised summarize "
+    "summarized summary support text timed timeout token tokens type unexpected unknown upstream usage went window"
 )
 _FAULTS = (
-    "busy denied error errors exceed exceeded exceeding exceeds exception exhausted failed invalid overloaded rejected "
-    "timeout unauthorized unavailable available"
+    "available busy denied error errors exceed exceeded exceeding exceeds exception exhausted failed invalid "
+    "overloaded rejected timeout unauthorized unavailable"
 )
 _FAULT_WORDS = frozenset(_FAULTS.split())
 _WORDS = frozenset(f"{_COMMON} {_SERVICE} {_FAULTS}".split())
@@ -61,6 +61,7 @@ _REPORTS = re.compile(
     r"|\bexceed(?:s|ed|ing)? (?:your|the|our|this|its) (?:[\w'’]+ ){0,4}(?:limit|quota|length|window)\b"
     r"|\bmaximum context length\b|^\W*too many (?:requests|tokens)\W*$"
     r"|\b(?:context|prompt|input|request|payload) (?:is )?too (?:long|large)\b"
+    r"|^\W*(?:(?:network|connection|fetch|timeout) error|fetch failed)\W*$"
     r"|\binternal server error\b|\bbad gateway\b|\bgateway timeout\b|\bservice (?:temporarily )?unavailable\b"
     r"|\b(?:request|server|model|api|upstream) (?:has )?timed out\b"
     r"|\b(?:invalid|unknown) (?:api key|response|token|request)\b|\binsufficient (?:quota|credits?|balance)\b"
@@ -78,12 +79,12 @@ _EXCEPTION = re.compile(
     r"|API\w{0,20}|BadRequest|InternalServer|ServiceUnavailable|ContextWindowExceeded|OpenAI|Anthropic)(?:Error|Exception))"
     r"\s{0,2}(?:[:({]|$)"
 )
+_NAMED = r"(?:text|content|summary|recap|(?:diary )?entry)"
 _BLANK = re.compile(
     r"\W*(?:undefined|nan|null|\[object object\])\W*"
-    r"|\W{0,3}[(\[{<]\s?(?:no|empty|missing|blank) (?:response|reply|answer|output|content|text|result|data|summary"
-    r"|completion|message)s?\s?[)\]}>]\W{0,3}"
-    r"|\W{0,3}[(\[{<]\s?(?:continue (?:the )?(?:story|scene|roleplay|conversation)|insert [^\]\n]{1,60}"
-    r"|your [^\]\n]{1,60} (?:here|goes here)|(?:diary entry|summary|recap|text) (?:here|goes here))\s?[)\]}>]\W{0,3}",
+    r"|\W{0,3}[(\[{<]\s?(?:(?:no|empty|missing|blank) (?:response|reply|answer|output|content|text|result|data|summary"
+    r"|completion|message)s?|empty|blank|continue (?:the )?(?:story|scene|roleplay|conversation)"
+    rf"|insert (?:the |your )?{_NAMED}(?: here)?|(?:your )?{_NAMED} (?:goes )?here)\s?[)\]}}>]\W{{0,3}}",
     re.I,
 )
 
@@ -94,16 +95,16 @@ _STAMP = re.compile(
 )
 
 
-def find_notice(narration: str, known: str) -> Refusal | None:
-    """Return a refusal if all of `narration` is an error message or a placeholder such as `undefined`.
+def find_notice(text: str, known: str) -> Refusal | None:
+    """Return a refusal if all of `text` is an error message or a placeholder such as `undefined`.
 
     `known` is the material as `speech.fold` normalises it.
     """
-    if len(narration) <= _MOST_CHARS and _BLANK.fullmatch(narration):
+    if len(text) <= _MOST_CHARS and _BLANK.fullmatch(text):
         return _PLACEHOLDER
-    if exception := _EXCEPTION.match(narration):
+    if exception := _EXCEPTION.match(text):
         return None if fold(exception[0]) in known else _ERROR
-    return _ERROR if _is_error(narration, known) else None
+    return _ERROR if _is_error(text, known) else None
 
 
 def copies_stamp(narration: str, known: str, names: Collection[str]) -> bool:
