@@ -85,8 +85,8 @@ def misbehaviours(prompt: str) -> Sequence[Sequence[str]]:
     refused_once = {case["answer"] for case in _load("good") if case.get("refused")}
     for case in (*_load("refused"), *_load("misbehaving")):
         is_for = prompt in case.get("prompts", [case.get("prompt")])
-        if case["answer"] in refused_once:
-            continue
+        if case["answer"] in refused_once or case.get("once") or "names" in case:
+            continue  # answers with `names` are refused because of the speakers, who can be others here
         if case["kind"] == "form" and case.get("name", "\0") in case["answer"]:
             continue  # an entry about its author, who can have another name here
         if is_for and case["kind"] in KINDS and case.get("about") in _MATERIALS:
