@@ -112,7 +112,17 @@ async def test_a_newer_fact_under_a_former_name_hides_one(api: httpx.AsyncClient
     await is_as_the_chats_see_it(api)
 
 
+ADD_CHATS_OF_OTHERS = """
+    INSERT INTO chats (chat_key, line_id, tenant, chat_id, user_id, user_key, line_created_at, created_at,
+        last_active_at)
+    SELECT gen_random_uuid(), gen_random_uuid(), 'others', 'chat' || n, 'user' || n, gen_random_uuid(), now(), now(),
+        now()
+    FROM generate_series(1, 3000) AS n;
+    ANALYZE chats"""
+
+
 async def test_a_scope_of_a_user_is_read_once(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
+    """Among the chats of other users; in a table of a few chats, the planner reads all of them."""
     chats, memories = 20, 30
     for number in range(memories):
         await write(api, f"Kai knows the harbour number {number}.", under=USER)
@@ -128,7 +138,13 @@ async def test_a_scope_of_a_user_is_read_once(api: httpx.AsyncClient, database: 
             list_wanted(["harbour"]),
             False,
         )
-        plan = await explain_prepared(connection, statements_in_use().of_user, given)
+        adding = connection.transaction()
+        await adding.start()
+        try:
+            await connection.execute(ADD_CHATS_OF_OTHERS)
+            plan = await explain_prepared(connection, statements_in_use().of_user, given)
+        finally:
+            await adding.rollback()
     assert plan["Actual Rows"] == memories
     assert memories <= count_read(plan, "statements") <= 2 * memories
     assert count_read(plan, "chats") <= 10 * chats + 4 * memories
