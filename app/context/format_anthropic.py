@@ -48,8 +48,8 @@ def render_message(entry: HistoryMessage, part: Part, render_options: RenderOpti
 def complete(talk: list[Block], render_options: RenderOptions) -> list[Block]:
     """Return the conversation so that it begins with the user and, without `prefill`, ends with the user.
 
-    Volatile segments are the ones after the history. If the conversation ends with a prefill, they come before the last
-    block of the user. Otherwise they come before the newest message or before the closing text, or else last.
+    `talk` has the volatile segments, the ones after the history, in their places. If the conversation ends with a
+    prefill, they are moved before the last block of the user.
     """
     said = [block for block in talk if block.part != "volatile"]
     if not said or said[-1].role != "assistant":

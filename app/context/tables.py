@@ -34,8 +34,8 @@ OWN = frozenset({"system", "character", "user", "instruction", "pinned", "histor
 TRIMS = ("recalled", "time", "diary", "memos", "summary", "recap", "facts", "blocks", "")
 """The segments that are trimmed to fit `max_tokens`, first to last; "" means the caller's own segments.
 
-The history is trimmed last. If `Parts.keeps_messages` is set, it is also trimmed before all others, but only down to
-that many messages. All other segments are never trimmed.
+The history is trimmed last. If `Parts.keeps_messages` is set, the history is trimmed twice: first of all, down to that
+many messages, and again after all segments. Segments that are not listed here are never trimmed.
 """
 
 

@@ -41,7 +41,7 @@ _ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::in
 
 
 def _of_chat(query: str) -> tuple[str, str]:
-    """Return two queries: for all scopes that a line sees, and for the chat alone. `only_chat` is used as the index."""
+    """Return two queries: for all scopes that a line sees, and for the chat alone. The bool `only_chat` selects one."""
     found = f"SELECT n.* FROM chats c CROSS JOIN LATERAL ({query}) AS n WHERE c.chat_key = $1 AND c.line_id = $2"  # noqa: S608
     return found, keep_to_chat(found)
 

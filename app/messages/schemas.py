@@ -266,10 +266,9 @@ class MessagePut(MessageIn):
     required, as `content` or in `swipes`. If the message already has this text, that swipe is selected. Without
     `swipes`, a new text is an edit of the selected swipe.
 
-    With `swipes`, new texts are added, and stored texts are kept even if you leave them out. In one case a text is
-    edited instead: if the selected text is new, and your list lacks the stored text at the same position, the selected
-    text replaces it. For example, A and B are stored. If you send A and C with C selected, C replaces B. If you send A,
-    B and C, C is added.
+    With `swipes`, new texts are added, and stored texts are kept even if you leave them out. There is one exception, so
+    that the edit of a swipe does not become another swipe. For example, `selected_swipe` is 1, your text 1 is new, and
+    you leave out the stored text 1: then your text 1 replaces it.
     """
 
     swipes: Swipes = Field(

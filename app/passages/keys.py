@@ -49,7 +49,7 @@ def list_keys(text: str, language: str | None = None) -> list[str]:
 
 
 def name_analysis(language: str | None) -> str:
-    """Return the name of the way in which `list_keys` makes keys from texts in a language (BCP 47): the analysis.
+    """Return a name for the rules by which `list_keys` makes keys from texts in a language (BCP 47).
 
     The index of a chat records this name. If the recorded name differs, the index is made again. `ANALYSIS` rises when
     a release finds other keys.

@@ -122,10 +122,10 @@ async def add(connection: Connection, chat_key: UUID, rows: Sequence[tuple[str, 
 
 
 async def forget_other_analyses(connection: Connection, line: Line, analysis: str) -> None:
-    """In the cursors of the chat's other lines, remove the recorded analysis if it is not this one.
+    """Remove other analyses than this one (`keys.name_analysis`) from the cursors of the chat's other lines.
 
-    The rows belong to the chat, not to a line. So this line may have replaced keys in rows that another line uses, too.
-    If the cursor of that line records another analysis, this record is no longer true.
+    The rows belong to the chat, and its lines share them. When one line makes new keys by the given analysis, the
+    cursor of another line can record an analysis that its rows no longer have.
     """
     await connection.execute(_FORGET_OTHER_ANALYSES, *line, analysis)
 

@@ -42,7 +42,7 @@ class Reindexer:
     Texts that have a vector keep it, so a second run continues where the first one ended.
 
     A line is locked only while its vectors are written, never while the model is asked. The stored progress of each
-    line (`progress.py`), which is that of the current model, does not change.
+    line (`progress.py`) does not change: it belongs to the model that searches use, which can be another one.
 
     Args:
         database: The database.

@@ -98,7 +98,7 @@ async def list_stored(connection: Connection, chat_key: UUID) -> set[bytes]:
 
 
 async def add(connection: Connection, chat_key: UUID, model_id: int, rows: Sequence[tuple[bytes, int, str]]) -> None:
-    """Add (digest, part, vector as text) of texts that may have vectors already."""
+    """Add vectors of texts; each row is (digest of the text, part, vector). Those that exist already do no harm."""
     await connection.execute(_ADD, chat_key, model_id, *map(list, zip(*rows, strict=True)))
 
 

@@ -62,7 +62,8 @@ _NO_SIMILARITY = "NULL::float8 AS similarity, NULL::float8 AS lowest, NULL::floa
 _SIMILARITY = """coalesce(texts.similarity, own.similarity) AS similarity,
         (SELECT lowest FROM nearest LIMIT 1) AS lowest, ({unrelated}) AS unrelated"""
 
-# Recall remembers texts of the layers, so this part returns only the similarity of each text, with its digest.
+# The process has remembered the texts of the layers (`known.py`), so this part returns only the similarity of each
+# text, with its digest.
 _TEXT_SIMILARITIES = """
     UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, near.similarity,
         NULL, NULL, total.texts, total.is_cut, near.digest

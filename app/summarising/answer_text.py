@@ -138,8 +138,8 @@ def first_turn(answer: str) -> str:
     """Return the first turn of the model in `answer` that has a text, without its reasoning and the template's tokens.
 
     A turn that the model repeats from its prompt, or invents for another speaker, is not its own. A preamble such as
-    "Sure!" is no text if the model then begins its turn. Raises UnusableAnswer if the reasoning of the turn does not
-    end.
+    "Sure!" is dropped if a token that begins the model's turn follows it. Raises UnusableAnswer if the reasoning of the
+    turn does not end.
     """
     tagged = _THINKING_ENDS.sub("</think>", _THINKING_BEGINS.sub("<think>", _CONTROL_TOKEN.sub("", answer)))
     turns = [_Turn()]

@@ -28,9 +28,9 @@ class CallQuery(BaseModel):
     )
     swipe: Literal["next"] | None = Field(
         None,
-        description="`next` if a stored message is about to get another text. This message is `message_id`, by default "
-        "the newest message, which must then be a reply. The call belongs to the next new text that the message gets "
-        "by an added swipe, an edit or a re-import.",
+        description="`next` if a stored message is about to get another text. `message_id` names the message; without "
+        "`message_id`, it is the newest message, which must be a reply. The call belongs to the next new text that the "
+        "message gets by an added swipe, an edit or a re-import.",
     )
 
     @property

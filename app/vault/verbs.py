@@ -126,7 +126,7 @@ class Verbs:
             await self.db_session.run_deferred()
 
     async def _write_narrative(self, item: Item) -> None:
-        """Replace the summary, whose later versions then keep the text word for word, or the running recap."""
+        """Replace the running recap or the summary; later versions of the summary then keep the text word for word."""
         if item.kind == "summary":
             given = SummaryIn(text=item.text)
             await summary.write_summary(self.db_session, self.ref, given.text, keep=given.keep, now=self.now)
