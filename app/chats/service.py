@@ -246,6 +246,16 @@ async def check_line_scopes(db_session: DbSession, ref: ChatRef, line_id: UUID) 
         _check_scopes(ref, current.settings, (await get_line(db_session, ref, line_id)).settings)
 
 
+def narrow_scopes(ref: ChatRef, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings without the values of `SCOPE_SETTINGS` that the caller may not choose, for a copy of a chat."""
+    narrow = dict(settings)
+    for section, name in SCOPE_SETTINGS:
+        chosen = narrow.get(section) or {}
+        if not may_choose_scope(ref, chosen.get(name)):
+            narrow[section] = {key: value for key, value in chosen.items() if key != name}
+    return narrow
+
+
 def _check_scopes(ref: ChatRef, former: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Raise Forbidden if a changed setting makes the chat write into a scope into which the caller must not write."""
     for section, name in SCOPE_SETTINGS:

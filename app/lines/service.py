@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+import orjson
 
 from app.chats.chat_lock import ChatRef, lock_head
 from app.chats.errors import (
@@ -31,7 +32,7 @@ from app.chats.heads import lock_line
 from app.chats.models import CURRENT
 from app.chats.revision import LINE, begin_revision, record, record_nothing, register_new, revision_of
 from app.chats.scheduling import owner_of
-from app.chats.service import check_line_scopes
+from app.chats.service import check_line_scopes, get_chat, narrow_scopes
 from app.kit import work_queue
 from app.kit.db import DbSession, defer
 from app.kit.errors import Invalid
@@ -219,6 +220,9 @@ async def delete_line(db_session: DbSession, ref: ChatRef, line_id: UUID) -> Non
 async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int | None, *, now: datetime) -> None:
     """Copy the current line into a new chat, up to `at_seq` (inclusive) or whole.
 
+    The copy has the settings of the chat. But if the caller's token is limited, it has no scope that this caller may
+    not choose: it would keep the scope after the original chat has lost it.
+
     Raises ChatNotFound, ChatTaken, ChatBusy, or Invalid if there is no message at `at_seq`.
     """
     head = await lock_head(db_session, ref)
@@ -226,13 +230,16 @@ async def fork(db_session: DbSession, ref: ChatRef, target: ChatRef, at_seq: int
     source = (ref.key, head.line_id)
     if at_seq is not None:
         await _check_seq(db_session, head, at_seq)
-    values = {
+    values: dict[str, Any] = {
         "chat_id": target.chat_id,
         "parent_line_id": None,
         "line_created_at": now,
         "created_at": now,
         "last_active_at": now,
     }
+    if target.is_limited:
+        settings = (await get_chat(db_session, ref)).settings
+        values["settings"] = orjson.dumps(narrow_scopes(target, settings)).decode()
     line_id = uuid7()
     try:
         with busy_if_locked():

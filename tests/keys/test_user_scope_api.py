@@ -260,6 +260,20 @@ async def test_no_older_line_widens_a_scope_for_a_token(app: FastAPI, stage: Sta
                 assert (ok(await stage.full.get(chat), 200)["line"] != before["line"]) == may_widen
 
 
+async def test_a_fork_of_a_token_learns_nothing_for_all_users(app: FastAPI, stage: Stage) -> None:
+    """Otherwise the fork would keep the scope `global` after a key has taken it from the original chat."""
+    given: Json = {"memories": {"learn_scope": "global", "half_life_days": 3}, "diary": {"scope": "character"}}
+    await put(stage.full, settings=given, status=200)
+    async with client_of(app, await _token(stage.full, user_id="mira", chat_id=None)) as of_user:
+        for client, scope in ((of_user, "chat"), (stage.full, "global")):
+            ok(await client.post("/v1/chats/c/fork", json={"chat_id": scope, "at_seq": 2}), 201)
+            settings = ok(await stage.full.get(f"/v1/chats/{scope}"), 200)["settings"]
+            assert (settings["memories"]["learn_scope"], settings["memories"]["half_life_days"]) == (scope, 3)
+            assert settings["diary"]["scope"] == "character"
+        ok(await of_user.post("/v1/chats/chat/tools/set_fact", json={"key": "rule", "value": "Obey."}), 200)
+    assert ok(await stage.full.get("/v1/chats/chat/facts/rule"), 200)["scope"] == "chat"
+
+
 async def test_a_tag_is_valid_only_for_one_kind_of_caller(stage: Stage) -> None:
     path = "/v1/chats/c/context"
     tags = {who: (await getattr(stage, who).get(path)).headers["ETag"] for who in ("full", "flagged", "plain")}
