@@ -3,8 +3,8 @@
 A wrong fact is worse than a missing one. So the sentence must begin with one of the patterns, and a name must be
 written like a name and end its clause. `fact_values.py` refuses doubtful values of all other facts. A message that
 quotes and narrates, such as `"My name is Anna," she lies.`, states no facts, because a character could be the speaker.
-A message that jokes states no facts either, nor does one that begins with an action that need not be the user's, such
-as `*The demon grins.* My name is Legion.`
+A message that jokes states no facts either. Nor does what follows an action that need not be the user's, as in
+`*The demon grins.* My name is Legion.`
 "I'm Jonas" gives no name: "I'm Irish" has the same form.
 """
 
@@ -27,7 +27,11 @@ _WORD = r"(?:[A-ZÀ-ÖØ-ÞĀ-ŽА-ЯЁ][\w'’-]{0,30})"
 _NAME = rf"(?P<value>{_WORD}(?: {_WORD}){{0,2}})"
 _STOP = r"(?=[.!,;…\"”»]|$| (?:and|but|und|aber|y|et|-|–|—|:\))(?:\s|$))"
 
-_ACTION = re.compile(r"\s*(?:\*{1,2}(?P<stars>[^*\n]{1,500})\*{1,2}|_(?P<line>[^_\n]{1,500})_(?!\w))")
+_ACTION = re.compile(
+    r"(?<![^\W_])(?<![^\W_] )(?:\*{1,2}(?P<stars>[^*\s][^*]{1,500})\*{1,2}|_(?P<line>[^_\s][^_]{1,500})_(?!\w))"
+)
+"""An action: words between stars or underscores that do not follow a word, unlike emphasis (`I love *the* sea`)."""
+
 _SOMEBODY = re.compile(
     r"\s*(?:(?i:the|an?|he|she|they|it|his|her|their|der|die|das|eine?|er|sie|el|la|los|una?|ella|les?|une|elle|il)\b"
     rf"|{_WORD} (?!his\b|is\b|as\b|this\b)[a-z]+s\b)"
@@ -36,8 +40,9 @@ _SOMEBODY = re.compile(
 
 _SAYS = r"(?:said|says|asked|replied|replies|whispered|whispers|growled|growls|lied|lies)"
 _PLAYS = re.compile(
-    rf"(?i:,[\"”»]? {_SAYS} (?:the|an?|he|she|they)\b|,[\"”»]? (?:(?:the|an?) \w+|he|she|they) {_SAYS}\b"
-    r"|(?<!not )\b(?:just|only) (?:kidding|joking)\b|\blet['’]?s (?:play|pretend)\b)"
+    rf"(?i:[,!?…][\"”»]? {_SAYS} (?:the|an?|he|she|they)\b|,[\"”»]? (?:(?:the|an?) \w+|he|she|they) {_SAYS}\b"
+    r"|(?<!not )(?<!no )(?<!n['’]t )\b(?:(?:just|only) )?(?<!not just )(?<!not only )(?:kidding|joking)\b"
+    r"|\blet['’]?s (?:play|pretend)\b)"
 )
 """The speaker after a quotation, or words about a game or a joke."""
 
@@ -83,10 +88,12 @@ def find_facts(utterance: Utterance) -> Iterator[tuple[str, str]]:
     text = utterance.text[:_MOST_CHARS]
     if utterance.role != "user":
         return
-    sentences = [sentence for sentence in split_sentences(text) if sentence.kind is Kind.STATEMENT]
-    spoken = ["".join(sentence.clauses) for sentence in sentences]
-    if _narrates(" ".join(spoken)) or _plays(text):
+    spoken = _list_statements(text)
+    if _narrates(" ".join(spoken)) or _PLAYS.search(text):
         return
+    scene = _find_scene(text)
+    if scene is not None:
+        spoken = _list_statements(text[:scene])
     for said in spoken:
         bare = said.strip(_QUOTES)
         name = _find_name(bare)
@@ -96,6 +103,10 @@ def find_facts(utterance: Utterance) -> Iterator[tuple[str, str]]:
             key = normalise_key(label)
             if key is not None:
                 yield key, value
+
+
+def _list_statements(text: str) -> list[str]:
+    return ["".join(one.clauses) for one in split_sentences(text) if one.kind is Kind.STATEMENT]
 
 
 def _find_others(said: str) -> Iterator[tuple[str, str]]:
@@ -112,17 +123,10 @@ def _find_others(said: str) -> Iterator[tuple[str, str]]:
         yield from ((f"allergic_to_{one}", one) for one in read_allergens(allergy["said"]))
 
 
-def _plays(text: str) -> bool:
-    """Whether a message plays a scene or jokes.
-
-    It does if it begins with actions, one of them matches `_SOMEBODY`, and more text follows; or if `_PLAYS` is in it.
-    """
-    end = 0
-    while action := _ACTION.match(text, end):
-        if _SOMEBODY.match(action["stars"] or action["line"]) and text[action.end() :].strip():
-            return True
-        end = action.end()
-    return _PLAYS.search(text) is not None
+def _find_scene(text: str) -> int | None:
+    """Return where the first action that need not be the user's begins (`_SOMEBODY`), or None."""
+    starts = (one.start() for one in _ACTION.finditer(text) if _SOMEBODY.match(one["stars"] or one["line"]))
+    return next(starts, None)
 
 
 def _narrates(said: str) -> bool:
