@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import BinaryIO, Final
 
 import orjson
@@ -26,7 +27,7 @@ _OTHER_MARKS = {
     b"\xfe\xff": "UTF-16",
 }
 _MANY_DIGITS = re.compile(rb"\d{19}")  # a shorter integer fits in 64 bits
-_MOST_DIGITS: Final = 20
+_MOST_DIGITS: Final = 309  # a longer integer is infinity as a float
 _SHOWN_DIGITS: Final = 25
 _DEEPEST: Final = 200
 """The deepest nesting of a line. orjson reads 1,024 levels and writes 254."""
@@ -36,8 +37,8 @@ def read_file(file: BinaryIO) -> Iterator[Line]:
     """Yield the JSON objects of a file from its beginning, without blank lines. Raises TranscriptError.
 
     The file must be UTF-8; a byte order mark of UTF-8 is ignored. Only a line feed ends a line, because JSON strings
-    may contain other line separators, such as U+2028, unescaped. An integer of more than 64 bits is refused, because it
-    would come out of an export as another number.
+    may contain other line separators, such as U+2028, unescaped. An integer of more than 64 bits is refused if it would
+    come out of an export as another number.
     """
     file.seek(0)
     for number in range(1, MAX_LINES + 2):
@@ -84,14 +85,20 @@ def _parse(number: int, written: bytes) -> dict[str, object]:
 
 
 class _LongIntegerError(Exception):
-    """Ends the reading of a line at an integer that orjson would turn into a less exact number."""
+    """Ends the reading of a line at an integer that would come out of an export as another number."""
 
 
 def _find_long_integer(written: bytes) -> str | None:
-    """Return the beginning of the first integer that does not fit in 64 bits, with or without a sign, or None."""
+    """Return the beginning of the first integer that orjson would turn into another number, or None.
+
+    An integer that does not fit in 64 bits, with or without a sign, becomes a float. A number that was written as a
+    float, such as 1e25, can come back as an integer from JavaScript or PostgreSQL; such a number does not change.
+    """
 
     def check(digits: str) -> int:
-        if len(digits) > _MOST_DIGITS or not -(2**63) <= int(digits) < 2**64:
+        if len(digits) > _MOST_DIGITS:
+            raise _LongIntegerError(digits[:_SHOWN_DIGITS] + "…")
+        if not -(2**63) <= int(digits) < 2**64 and Decimal(repr(float(digits))) != Decimal(digits):
             raise _LongIntegerError(digits[:_SHOWN_DIGITS] + ("…" if len(digits) > _SHOWN_DIGITS else ""))
         return 0
 

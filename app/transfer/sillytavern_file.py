@@ -38,7 +38,7 @@ OURS = "memobook"
 
 _IN_MESSAGE = {"mes", "is_user"}
 _IN_HEADER = {"user_name", "character_name", "chat_metadata"}
-_IN_OTHER_FILES = {"spec", "first_mes", "entries"}
+_IN_CARD = {"spec", "data", "first_mes", "char_name"}
 _WRITTEN = {"name", "is_user", "is_system", "mes", "send_date", "extra"}
 _NARRATED = ("system", "tool")
 _IS_MESSAGE = "is_message"
@@ -53,14 +53,14 @@ class SillyTavernLines:
     def read_header(self, line: Line) -> FileHeader | None:
         """Return what the first line says of the chat, or None if it is a message.
 
-        Every other object that is not empty is taken for a header, because the fields of a header are not fixed:
-        SillyTavern and its extensions choose them. Raises TranscriptError for an empty object and for a character card
-        or a lorebook.
+        Raises TranscriptError if it is neither a message nor a header, as in a character card (which can have the
+        field `create_date` of a header, too), a lorebook or a file of another format.
         """
         fields = line.fields
         if fields.keys() & _IN_MESSAGE:
             return None
-        if not fields or (fields.keys() & _IN_OTHER_FILES and not fields.keys() & _IN_HEADER):
+        is_dated = "create_date" in fields and not fields.keys() & _IN_CARD
+        if not (is_dated or fields.keys() & _IN_HEADER):
             raise TranscriptError(line.number, "neither a message nor the header of a SillyTavern chat")
         chat, metadata = _split(fields.get("chat_metadata"))
         others = read_others(chat.pop(OTHERS, None), NAME) or {}

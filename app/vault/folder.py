@@ -40,7 +40,8 @@ class FolderVault:
     def read_lines(self, name: str) -> Iterator[bytes]:
         """Yield the lines of a file, each with its line break, in bounded memory. Raises InvalidVault.
 
-        A file can be as large as all files of a zip together (`archive.MAX_BYTES`).
+        A page can be as large as all files of a zip together (`archive.MAX_BYTES`). The state has no limit, because the
+        export to a folder has none: it has a copy of each line and checkpoint of the chat.
         """
         path = (self._folder / name).resolve()
         if not path.is_relative_to(self._folder):
@@ -49,7 +50,7 @@ class FolderVault:
             about = path.stat()
             if not stat.S_ISREG(about.st_mode):  # opening a pipe would wait
                 raise InvalidVault(f"{name}: must be a file.")
-            if about.st_size > MAX_DATA_BYTES:
+            if name != STATE and about.st_size > MAX_DATA_BYTES:
                 raise InvalidVault(f"{name}: is larger than {MAX_DATA_BYTES:,} bytes.")
             with path.open("rb") as file:
                 while line := file.readline(MAX_LINE_BYTES):

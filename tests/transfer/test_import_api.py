@@ -70,7 +70,8 @@ async def count_rows(connection: Connection, tenant: str, chat_id: str = "c") ->
             "line 2: must not contain integers of",
         ),
         (LINE + b'{"role": "user", "content": "a", "b": -9223372036854775809}', "line 2: must not contain integers of"),
-        (b'{"chat": {"metadata": {"a": 1%s}}}' % (b"0" * 300), "line 1: must not contain integers of more than 64"),
+        (b'{"chat": {"metadata": {"a": 1%s1}}}' % (b"0" * 299), "line 1: must not contain integers of more than 64"),
+        (b'{"chat": {"metadata": {"a": 1%s}}}' % (b"0" * 309), "line 1: "),
         (b'{"role": "user", "content": "' + b"a" * 9_000_000 + b'"}', "line 1: must be at most 8388608 bytes long"),
         (b'{"role": "user", "content": "' + b"a" * 100_001 + b'"}', "line 1: content: must have at most 100000"),
         (b"\n" * 200_001, "line 200001: the file must have at most 200000 lines"),
@@ -87,7 +88,7 @@ async def count_rows(connection: Connection, tenant: str, chat_id: str = "c") ->
             "line 2: characters: must not have a name that is a former name of another character",
         ),
     ],
-    ids=range(25),
+    ids=range(26),
 )
 async def test_a_broken_file_is_refused_and_leaves_nothing(
     api: httpx.AsyncClient, connection: Connection, tenant: str, file: bytes, detail: str
@@ -123,7 +124,11 @@ async def test_a_file_may_be_empty(api: httpx.AsyncClient) -> None:
     [
         b'{"spec": "chara_card_v2", "data": {"name": "Kai"}}',
         b'{"name": "Kai", "first_mes": "Hello.", "create_date": "2026-03-01"}',
+        b'{"char_name": "Kai", "char_greeting": "Hello."}',
+        b'{"name": "Kai", "create_date": "2026-03-01", "data": {"first_mes": "Hello."}}',
         b'{"entries": {}}',
+        b'{"temperature": 1, "prompts": []}',
+        b'{"role": "user", "content": "Hello."}',
         b"{}",
     ],
 )
@@ -133,12 +138,23 @@ async def test_another_file_of_sillytavern_is_refused(api: httpx.AsyncClient, fi
     assert (await api.get("/v1/chats/c")).status_code == 404
 
 
-@pytest.mark.parametrize("header", [b'{"note": 1}', b'{"user_name": "Mira", "entries": 2}'])
+@pytest.mark.parametrize(
+    "header", [b'{"create_date": "2026-03-01", "note": 1}', b'{"user_name": "Mira", "entries": 2}']
+)
 async def test_a_header_may_have_other_fields(api: httpx.AsyncClient, header: bytes) -> None:
     file = header + b'\n{"name": "Kai", "is_user": false, "mes": "Hello."}\n'
     assert (await import_file(api, file, file_format="sillytavern"))["counters"]["messages"] == 1
     exported = json.loads((await export_file(api, file_format="sillytavern")).splitlines()[0])
     assert exported.items() >= json.loads(header).items()
+
+
+async def test_a_large_number_that_stays_the_same_is_accepted(api: httpx.AsyncClient) -> None:
+    """PostgreSQL writes 1e25 with 25 zeros, and so does `transcript.jsonl` in a vault."""
+    number = b"1" + b"0" * 25
+    file = b'{"role": "user", "content": "Hello.", "metadata": {"a": 100000000000000000000, "b": -%s}}' % number
+    await import_file(api, file)
+    (message,) = (await api.get("/v1/chats/c/messages")).json()["items"]
+    assert message["metadata"] == {"a": 1e20, "b": -1e25}
 
 
 async def test_a_chat_that_exists_is_not_changed(api: httpx.AsyncClient) -> None:
