@@ -29,9 +29,10 @@ def _write_deciding(when: str) -> str:
 
 
 # `keys` are those with a statement of the day, live or not. The value that a key had at the end of the day is listed if
-# it was learnt on that day. Statements that were only replaced since then do not matter, but those that took the value
-# away do, in the same scope or a nearer one. What a person put into the archive is left out, and so are the texts of
-# wider scopes that the chat has forgotten (as in `queries.py`).
+# it was learnt on that day. Statements that only replaced it since then do not matter, unless a person wrote the
+# present value (`now`): the former one may be wrong. Those that took the value away do, in the same scope or a nearer
+# one. What a person put into the archive is left out, and so are the texts of wider scopes that the chat has forgotten
+# (as in `queries.py`).
 _LEARNT = f"""
     WITH owners AS MATERIALIZED (
         SELECT o.* FROM chats c CROSS JOIN LATERAL ({OWNERS_OF_CHAT}) AS o
@@ -44,15 +45,17 @@ _LEARNT = f"""
                 AND s.character = o.character AND s.learnt_at >= $4 AND s.learnt_at < $5
             ORDER BY s.key {ONE_LOOKUP_EACH}) AS found
     )
-    SELECT k.kind, k.key, held.content, held.category
+    SELECT k.kind, k.key, held.content, held.category, now.content = held.content
     FROM keys k CROSS JOIN LATERAL {_write_deciding("s.learnt_at < $5")} AS held
-    WHERE held.learnt_at >= $4 AND held.content IS NOT NULL AND NOT EXISTS (
+    CROSS JOIN LATERAL {_write_deciding("true")} AS now
+    WHERE held.learnt_at >= $4 AND held.content IS NOT NULL
+        AND (now.content = held.content OR now.origin <> 'person') AND NOT EXISTS (
             SELECT FROM owners o CROSS JOIN LATERAL (
                 SELECT FROM statements s WHERE {_OF_KEY} AND s.content IS NULL
                     AND (s.learnt_at, s.statement_id) > (held.learnt_at, held.statement_id) AND {_IS_LIVE}
                 {ONE_LOOKUP_EACH}) AS taken_away
             WHERE o.rank <= held.rank)
-        AND (k.kind = '{FACT}' OR (SELECT now.archived FROM {_write_deciding("true")} AS now) IS NOT TRUE)
+        AND (k.kind = '{FACT}' OR now.archived IS NOT TRUE)
         AND (k.kind = '{FACT}' OR held.rank = 0 OR held.is_set OR {write_hash("held.content")} <> ALL (ARRAY(
             SELECT unnest(s.forgotten) FROM statements s
             WHERE s.owner_key = $1 AND s.line_id = '{CHAT_WIDE}' AND s.kind = '{KIND}' AND s.character = ''
@@ -70,6 +73,7 @@ class Learnt(NamedTuple):
         key: The id of the memory, or the name of the fact.
         content: The text of the memory, or the value of the fact.
         category: The category of a memory, if it has one.
+        holds: Whether this is also the present value.
 
     """
 
@@ -77,14 +81,16 @@ class Learnt(NamedTuple):
     key: str
     content: str
     category: str | None
+    holds: bool
 
 
 async def list_learnt(db_session: DbSession, view: Viewpoint, first_at: datetime, until: datetime) -> list[Learnt]:
     """Return the memories and then the facts that were learnt from `first_at` on and before `until`, oldest first.
 
     Each has the value that held at `until` by what is live now on the line of the view. Values that were replaced
-    since, and memories that have faded into the archive, are included. What was forgotten or deleted since, or what a
-    person put into the archive, is not. Raises ValueError if the view is not that of a line.
+    since, and memories that have faded into the archive, are included. What was forgotten or deleted since, what a
+    person replaced by a text of their own, or put into the archive, is not. Raises ValueError if the view is not that
+    of a line.
     """
     if view.line is None:
         raise ValueError("the view must be that of a line")

@@ -21,6 +21,9 @@ from app.memories.log_queries import FACT, Learnt, list_learnt
 from app.memories.queries import KIND, Choice
 from app.memories.remember import NAME
 
+_CHANGED = "it has changed since"
+"""In the log of a day, instead of the id of a memory whose text has changed: `forget` would forget the new text."""
+
 _GO_ON = "Go on with the story; do not mention it."
 
 
@@ -82,9 +85,9 @@ async def _log(call: ToolCall, arguments: MemoryLog) -> Answer:
 def _word(learnt: Learnt) -> str:
     content = " ".join(learnt.content.split())
     if learnt.kind == FACT:
-        return f"- [fact] {learnt.key}: {content}"
+        return f"- [fact] {learnt.key}: {content}{'' if learnt.holds else f' ({_CHANGED})'}"
     category = f"[{learnt.category}] " if learnt.category else ""
-    return f"- {category}{content} (id {learnt.key})"
+    return f"- {category}{content} ({f'id {learnt.key}' if learnt.holds else _CHANGED})"
 
 
 FORGET = Tool(

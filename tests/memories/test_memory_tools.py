@@ -220,11 +220,28 @@ async def test_the_log_has_what_was_replaced_later(api: httpx.AsyncClient, learn
     await note(api, "lamp", "green")
     clock.step(DAY_S)
     assert (await learn(THREE_CATS, "m3")).memory_id == memory_id
-    await set_fact(api, "lamp", "blue", status=200)
-    first = f"Learnt on 2026-04-01:\n- {TWO_CATS} (id {memory_id})\n- [fact] lamp: green"
+    await append(api, talk(5, 6))
+    await note(api, "lamp", "blue")
+    changed = "(it has changed since)"
+    first = f"Learnt on 2026-04-01:\n- {TWO_CATS} {changed}\n- [fact] lamp: green {changed}"
     assert await call(api, "memory_log", FIRST_DAY) == first
     second = f"Learnt on 2026-04-02:\n- {THREE_CATS} (id {memory_id})\n- [fact] lamp: blue"
     assert await call(api, "memory_log", {}) == second
+
+
+async def test_the_log_lacks_what_a_person_corrected(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
+) -> None:
+    """What was wrong must not come back, and its id would make `forget` take away the right text."""
+    await begin(api)
+    await append(api, talk(1, 4))
+    memory_id = (await learn(TWO_CATS, "m1")).memory_id
+    await note(api, "lamp", "red")
+    clock.step(DAY_S)
+    await change(api, str(memory_id), content=THREE_CATS)
+    await set_fact(api, "lamp", "blue", status=200)
+    assert await call(api, "memory_log", FIRST_DAY) == EMPTY
+    assert THREE_CATS in await call(api, "memory_log", {})
 
 
 async def test_the_log_has_what_is_in_the_archive(api: httpx.AsyncClient, learn: Learner, clock: SteppedClock) -> None:
@@ -328,8 +345,9 @@ async def test_the_log_has_the_nearest_value_of_the_day(api: httpx.AsyncClient, 
     await set_fact(api, "boat", "grey", under=f"{USER}/characters/Ines")
     assert await call(api, "memory_log", {}) == "Learnt on 2026-04-02:\n- [fact] boat: white"
     clock.step(DAY_S)
-    await set_fact(api, "boat", "black")
-    assert "boat: white" in await call(api, "memory_log", {"day": "2026-04-02"})
+    await append(api, talk(1, 2))
+    await note(api, "boat", "black")
+    assert "boat: white (it has changed since)" in await call(api, "memory_log", {"day": "2026-04-02"})
     await delete_fact(api, "boat", under=USER)
     assert await call(api, "memory_log", {"day": "2026-04-02"}) == "Nothing was learnt on 2026-04-02."
     assert "boat: black" in await call(api, "memory_log", {})
@@ -352,10 +370,11 @@ async def test_the_log_of_a_token_of_a_chat_is_its_own(api: httpx.AsyncClient, c
     await set_fact(api, "boat", "white", under=USER)
     await set_fact(api, "lamp", "green")
     clock.step(DAY_S)
-    await set_fact(api, "lamp", "blue", status=200)
+    await append(api, talk(1, 2))
+    await note(api, "lamp", "blue")
     token = await token_of(api, chat_id="c")
     answer = await api.post(f"{CHAT}/tools/memory_log", json=FIRST_DAY, headers={"Authorization": f"Bearer {token}"})
-    assert answer.json()["result"] == "Learnt on 2026-04-01:\n- [fact] lamp: green"
+    assert answer.json()["result"] == "Learnt on 2026-04-01:\n- [fact] lamp: green (it has changed since)"
 
 
 async def test_the_log_of_a_full_day_has_pages(api: httpx.AsyncClient) -> None:
