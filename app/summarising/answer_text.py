@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile, zip_longest
 
 from app.kit.refusals import RefusalKind
 
@@ -55,8 +56,8 @@ _TURN_TOKEN = re.compile(
 `end` ends a turn, `other` begins a turn of another speaker, `own` begins one of the model, `mark` is any other token.
 """
 
-_STRUCK_OUT = re.compile(r"\w\W{0,4}<s>[^<>]{1,200}</s>")
-"""HTML that strikes out words: then `<s>` and `</s>` are no tokens."""
+_STRUCK_OUT = re.compile(r"<s>(?=[^\S\n]{0,200}[^\s<])((?:(?!\[/?INST\])[^<>\n]){1,200})</s>")
+"""HTML that strikes out words of a line: then `<s>` and `</s>` are no tokens."""
 
 _HEADED = re.compile(r"^### (?:(?P<other>Instruction|Input)|(?P<own>Response)):[ \t]*$", re.M)
 """The headings of a prompt in the form of Alpaca, which a model can repeat."""
@@ -95,14 +96,16 @@ def spoken(answer: str, *, truncate: bool = False) -> str:
     """Return `answer` without reasoning, control characters and long gaps. Every parser reads only this text.
 
     A model whose stop string is wrong goes on after its turn, with the tokens of its chat template and the next turns.
-    Only its first turn is returned (`first_turn`).
+    Only its first turn is returned (`first_turn`). `<s>` and `</s>` around all of it are tokens, too.
 
     A gap within a line has at most 32 spaces, lines do not end with spaces, and there are at most two blank lines in a
     row, so that no parser has to skip more white space. With `truncate`, which is for answers that are a list of
     independent items, the result is cut off after MAX_ANSWER_CHARS. Raises UnusableAnswer if the reasoning does not
     end, and, without `truncate`, if the result is longer than MAX_ANSWER_CHARS.
     """
-    text = first_turn(without_controls(answer))
+    text = first_turn(without_controls(answer)).strip()
+    if wrapped := _STRUCK_OUT.fullmatch(text):
+        text = wrapped[1]
     text = _TALL_GAP.sub("\n\n\n", _LINE_END.sub("\n", _WIDE_GAP.sub(" " * 32, text))).strip()
     if truncate:
         return text[:MAX_ANSWER_CHARS]
@@ -138,23 +141,19 @@ def first_turn(answer: str) -> str:
     """Return the first turn of the model in `answer` that has a text, without its reasoning and the template's tokens.
 
     A turn that the model repeats from its prompt, or invents for another speaker, is not its own. A preamble such as
-    "Sure!" is dropped if a token that begins the model's turn follows it. Raises UnusableAnswer if the reasoning of the
-    turn does not end.
+    "Sure!" is dropped if a token that begins the model's turn follows it, perhaps after one that ends the preamble's.
+    Words that HTML strikes out stay. Raises UnusableAnswer if the reasoning of the turn does not end.
     """
     tagged = _THINKING_ENDS.sub("</think>", _THINKING_BEGINS.sub("<think>", _CONTROL_TOKEN.sub("", answer)))
     turns = [_Turn()]
-    is_struck = _STRUCK_OUT.search(tagged) is not None
-    for piece in _list_pieces(tagged):
+    for piece in _without_unopened_reasoning(list(_list_pieces(tagged))):
         turn = turns[-1]
         if isinstance(piece, str):
             if not turn.thinks:
                 turn.texts.append(piece)
         elif piece.re is _THINKING_TAG:
             turn.tag(closes=bool(piece[1]))
-        elif turn.thinks or (is_struck and piece[0] in ("<s>", "</s>")):
-            if not turn.thinks:
-                turn.texts.append(piece[0])
-        elif not piece.groupdict().get("mark"):
+        elif not turn.thinks and piece.lastgroup != "mark":
             turns.append(_Turn(piece.lastgroup or ""))
     return _choose_turn(turns)
 
@@ -177,7 +176,7 @@ class _Turn:
     def tag(self, *, closes: bool) -> None:
         """Begin the reasoning or, with `closes`, end it."""
         if closes and not self.thinks:
-            self.texts.clear()  # many chat templates open the reasoning, so the answer contains only its end
+            self.texts.clear()  # its opening tag is missing (`_without_unopened_reasoning`)
         if closes and self.texts:
             self.texts.append("\n")
         self.thinks = not closes
@@ -187,9 +186,30 @@ class _Turn:
         return "".join(self.texts)
 
 
-def _list_pieces(text: str) -> Iterator[str | re.Match[str]]:
+_Piece = str | re.Match[str]
+"""A part of an answer: a tag of reasoning, a token of a turn, or the text between them."""
+
+
+def _without_unopened_reasoning(pieces: list[_Piece]) -> list[_Piece]:
+    """Return `pieces` without the reasoning at the beginning whose opening tag is missing.
+
+    Many chat templates open the reasoning, so the answer contains only its end. The reasoning can quote tokens, but if
+    a token that begins the model's turn follows the first text, that text is the answer.
+    """
+    tags = (at for at, piece in enumerate(pieces) if isinstance(piece, re.Match) and piece.re is _THINKING_TAG)
+    first = next(tags, None)
+    if first is None or not pieces[first][1]:
+        return pieces
+    begun = dropwhile(lambda piece: isinstance(piece, re.Match) or not piece.strip(), pieces[:first])
+    is_answered = any(isinstance(piece, re.Match) and piece.lastgroup == "own" for piece in begun)
+    return pieces if is_answered else pieces[first + 1 :]
+
+
+def _list_pieces(text: str) -> Iterator[_Piece]:
     """Yield the tags of reasoning and the tokens of turns in `text`, and the text between them, in order."""
-    found = [*_THINKING_TAG.finditer(text), *_TURN_TOKEN.finditer(text)]
+    struck = {at for words in _STRUCK_OUT.finditer(text) for at in (words.start(), words.end() - len("</s>"))}
+    tokens = (token for token in _TURN_TOKEN.finditer(text) if token.start() not in struck)
+    found = [*_THINKING_TAG.finditer(text), *tokens]
     headings = list(_HEADED.finditer(text))
     is_repeated = any(heading["other"] for heading in headings)
     if is_repeated or (headings and (not text[: headings[0].start()].strip() or _is_preamble(text, headings[0]))):
@@ -212,16 +232,14 @@ def _choose_turn(turns: Sequence[_Turn]) -> str:
     What follows a token that ends a turn counts as the model's own turn, too. Raises UnusableAnswer if the reasoning of
     the turn does not end.
     """
-    for index, turn in enumerate(turns):
+    filled = [turn for turn in turns if turn.thinks or turn.text.strip()]
+    for turn, following in zip_longest(filled, filled[1:]):
         if turn.begun_by == "other":
             continue
-        if turn.thinks and not turn.text.strip():
+        if turn.thinks:
             raise UnusableAnswer("the answer ends while the model is still thinking")
-        following = turns[index + 1] if index + 1 < len(turns) else None
         goes_on = following is not None and following.begun_by == "own" and following.text.strip()
-        if turn.text.strip() and not (goes_on and _PREAMBLE.fullmatch(turn.text)):
-            if turn.thinks:
-                raise UnusableAnswer("the answer ends while the model is still thinking")
+        if not (goes_on and _PREAMBLE.fullmatch(turn.text)):
             return turn.text
     return ""
 

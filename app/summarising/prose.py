@@ -49,8 +49,19 @@ _OFFER = re.compile(
 )
 _RULE = re.compile(r"\s*(?:[-*_=]\s?){3,}\s*")
 _TAGGED = re.compile(r"\s*<(\w{1,30})>(.*)</\1>\s*", re.S)
-_CALL = re.compile(r"\w{1,40}\(\s*(?:\w{1,40}\s*=\s*)?[\"“]")
-_CALL_TAG = re.compile(r"\[TOOL_CALLS?\]|</?tool_call>|<function=|<\|tool")
+_CALL = re.compile(
+    r"(?:[A-Za-z_][A-Za-z0-9_]{0,39}\(\s*+(?:[A-Za-z_][A-Za-z0-9_]{0,39}\s*+=\s*+)?(?=[\"“{])"
+    r"(?:\"(?:[^\"\\]|\\.)*+\"|“[^”]*+”|[^\"“()])*+\)\s*+(?:;\s*+)?)++",
+    re.S,
+)
+"""One or several calls and nothing else. A bracket in a string of the arguments does not end the call."""
+
+_CALL_TAG = re.compile(r"\s*(?:\[TOOL_CALLS?\]|</?tool_call>|<function=|<\|tool)")
+_CALL_LINE = re.compile(
+    r"^[ \t]*(?:\[TOOL_CALLS?\]|</?tool_call>|<function=[^<>\n]{1,80}>|<\|tool[^<>\n]{0,40}>)[ \t]*(?:$|[\[{])", re.M
+)
+"""A line with nothing but a tag of a call, or with such a tag before JSON."""
+
 _CALLEE, _ARGUMENTS = ("name", "tool", "function"), ("arguments", "parameters", "input")
 _QUOTES = {'"': '"', "“": "”", "«": "»", "「": "」", "『": "』"}
 
@@ -72,7 +83,7 @@ def read_prose(answer: str, *, refusing: Callable[[str], bool] = refuses) -> str
         raise UnusableAnswer("the answer is empty")
     if text.startswith(("{", "[{")):
         raise UnusableAnswer("the answer is data, not prose")
-    if _CALL.match(text) or _CALL_TAG.search(text):
+    if _CALL.fullmatch(text) or _CALL_TAG.match(text) or _CALL_LINE.search(text):
         raise UnusableAnswer("the answer calls a tool instead of giving the text")
     if refusing(text):
         raise UnusableAnswer("the model refuses", "declined")
@@ -126,9 +137,12 @@ def _arguments_of(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unwrap_tag(text: str) -> str:
-    """Return `text` without the tag around it, if there is one."""
+    """Return `text` without the tag around it, if there is one. In `<b>x</b> and <b>y</b>`, no tag is around it all."""
     tagged = _TAGGED.fullmatch(text)
-    return tagged[2] if tagged else text
+    if tagged is None:
+        return text
+    before, end, _ = tagged[2].partition(f"</{tagged[1]}>")
+    return text if end and f"<{tagged[1]}>" not in before else tagged[2]
 
 
 def _unquote(text: str) -> str:

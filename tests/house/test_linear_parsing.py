@@ -140,7 +140,7 @@ PUMPS = (
     *("milestone: ", "here is ", "nothing ", "no new ", "I can't ", "sorry ", "as an ai ", "title: ", "scene: a\n"),
     *('{"memory": "', '{"from": [1]}', '"from": [', "{,}", "\\", '\\"', "[1] ", "(1, ", "#1-", "fact: "),
     *("break_at", "break_at:", "reason:", "<|", "<|end|>", "www.", "I ", "Kai said: ", " – ", "\u0301", "\u2028", "😀"),
-    *("Mira: a. ", "[10/22 19:00] ", "Error: "),
+    *("Mira: a. ", "[10/22 19:00] ", "Error: ", 'f("a")', "<s>a", "<s>a</s>", "<tool_call>"),
 )
 """The repeated parts of hostile texts."""
 

@@ -96,6 +96,14 @@ def test_what_follows_the_end_of_the_turn_is_dropped(rest: str) -> None:
         "<|im_start|>assistant\n<think>Hm.<|im_end|></think>",
         "<|im_end|>\n",
         "Sure!\n<|im_start|>assistant\n",
+        "Sure!<|im_end|>\n<|im_start|>assistant\n",
+        "Here is the summary:<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n",
+        "Hm.<|im_end|>\n</think>\n\n",
+        "Hm.</s></think>",
+        "The user quoted [INST]. Short.</think>",
+        "<|im_start|>user\nNo: hm.</think>",
+        "<|im_start|>assistant\nHm.<|im_end|>\n</think>",
+        "Hm. Short.<|end|><|start|>assistant<|channel|>final<|message|>",
         "Here is the summary:\n\n### Response:\n",
         "### Instruction:\nSum up.\n\n### Response:\n",
         "[INST] Sum up. [/INST]",
@@ -116,12 +124,31 @@ def test_a_token_that_begins_the_turn_is_dropped(begin: str) -> None:
         "[sic]",
         "Wren wrote <s>black</s> red. The king died.",
         '["Wren wrote <s>black</s> red.", "The king died."]',
+        "- <s>Buy oil</s>\n- Light the lamp",
+        "<s>Nell</s> Quill lit the lamp. The king died.",
+        "Quill lit the lamp. <s>Nell</s> <s>Wren</s>",
         "# Summary\nWren lit the lamp.\n\n## Response: the council\nThey left.",
         "model trains were on the shelf.",
     ],
 )
 def test_texts_without_tokens_stay_whole(text: str) -> None:
     assert spoken(text) == text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "<s>Wren lit the lamp.</s>",
+        "<think>Hm.</think>\n<s> Wren lit the lamp. </s>\n",
+        "<s>[INST] Sum up. [/INST] Wren lit the lamp.</s>",
+        "Wren lit the lamp.\n<s>[INST] Go on. [/INST] They slept.</s>",
+        "Wren lit the lamp.</s> <s>They slept.</s>",
+        "<s> </s>Wren lit the lamp.</s>More.",
+        "<s>\nWren lit the lamp.</s>\n<s>Oskar</s> slept.",
+    ],
+)
+def test_tokens_that_look_like_html_are_dropped(answer: str) -> None:
+    assert spoken(answer) == "Wren lit the lamp."
 
 
 @pytest.mark.parametrize("length", [600, 2_000, 20_000])

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -189,6 +188,12 @@ def test_an_answer_that_runs_in_circles_is_read_or_unusable(piece: str) -> None:
         f"<function=save_memory>{TEXT}</function>",
         '{"name": "save_memory", "arguments": {}}',
         '{"name": "save_memory", "arguments": "Oskar"}',
+        f"save_memory({json.dumps({'content': TEXT})});",
+        f'save_memory("Oskar (the mender) left :)", importance=0.5)\nsave_memory(content="{TEXT}")',
+        f"```\n[TOOL_CALLS]save_memory{json.dumps({'content': TEXT})}\n```",
+        f'{TEXT}\n<tool_call>{{"name": "save_memory"}}</tool_call>',
+        f"{TEXT}\n<function=save_memory>\n<parameter=content>\n{TEXT}\n</parameter>\n</function>",
+        f"<|tool_call|>{TEXT}",
     ],
 )
 def test_the_call_of_a_tool_is_no_text(answer: str) -> None:
@@ -196,14 +201,69 @@ def test_the_call_of_a_tool_is_no_text(answer: str) -> None:
         read_prose(answer)
 
 
-@pytest.mark.parametrize("text", ["Oskar (the mender) left.", "Wren sang: la(la).", "f(x) = y, Oskar said."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Oskar (the mender) left.",
+        "Wren sang: la(la).",
+        "f(x) = y, Oskar said.",
+        '카이("등대지기")는 미라에게 약속했다.',
+        "미라(“시계 고치는 사람”)가 등대에 왔고, 카이는 약속했다.",
+        '카이("등대지기")',
+        '米拉("钟表匠")来到灯塔，凯答应了她。',
+        '美羽("時計屋")が灯台に来た。',
+        'Sing("la la") was the first word.',
+        'Sing("la la") was the first word (and "ho" the last)',
+        'Wren("the clockmaker") came to the lighthouse.\nOskar (who was tired) said "No."',
+    ],
+)
 def test_brackets_make_no_call(text: str) -> None:
     assert read_prose(text) == text
 
 
-@pytest.mark.parametrize("token", ["<s>", "<|im_end|>", "<|begin_of_text|>", "[INST]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wren's model writes <tool_call> as plain text.",
+        "Wren read it aloud.\n- <tool_call> begins a call\n- [TOOL_CALLS] begins several",
+        "Oskar asked: what is <function=save>, and what <|tool_call|>?",
+    ],
+)
+def test_a_tag_of_a_call_in_a_sentence_stays(text: str) -> None:
+    assert read_prose(text) == text
+
+
+TOKENS = ["<s>", "<|im_end|>", "<|begin_of_text|>", "[INST]"]
+
+
+def _in_escapes(token: str) -> str:
+    return json.dumps({"entry": f"{TEXT}{token}More."}).replace("<", "\\u003c").replace("[", "\\u005b")
+
+
+@pytest.mark.parametrize("token", TOKENS)
 def test_no_token_of_a_template_is_left_in_a_text(token: str) -> None:
-    escaped = json.dumps({"entry": f"{TEXT}{token}More."}).replace("<", "\\u003c").replace("[", "\\u005b")
-    for answer in (escaped, f'"{token}{TEXT}"', f"“{TEXT} {token} More.”", f"Here is the entry:\n{token}{TEXT}"):
-        with suppress(UnusableAnswer):
-            assert token not in read_prose(answer)
+    kept = "More." if token in ("<s>", "<|begin_of_text|>") else ""
+    assert read_prose(_in_escapes(token)) == f"{TEXT}{kept}"
+    assert token not in read_prose(f"“{TEXT} {token} More.”")
+
+
+@pytest.mark.parametrize("before", ['"{}"', "Here is the entry:\n{}"])
+@pytest.mark.parametrize("token", ["<s>", "<|begin_of_text|>"])
+def test_a_token_before_the_text_is_dropped(token: str, before: str) -> None:
+    assert read_prose(before.format(f"{token}{TEXT}")) == TEXT
+
+
+@pytest.mark.parametrize("before", ['"{}"', "Here is the entry:\n{}"])
+@pytest.mark.parametrize("token", ["<|im_end|>", "[INST]"])
+def test_a_turn_without_a_text_is_unusable(token: str, before: str) -> None:
+    with pytest.raises(UnusableAnswer, match="the answer is empty"):
+        read_prose(before.format(f"{token}{TEXT}"))
+
+
+@pytest.mark.parametrize("text", ["<s>Buy</s> oil, and <s>light</s>", "<b>Buy</b> oil, and <b>light</b>"])
+def test_tags_around_words_are_no_wrapping(text: str) -> None:
+    assert read_prose(text) == text
+
+
+def test_a_text_in_nested_tags_is_taken_out() -> None:
+    assert read_prose(f"<text>\n<text>{TEXT}</text></text>") == TEXT
