@@ -22,6 +22,7 @@ from app.memories.memory import DEFAULT_IMPORTANCE, Category
 from app.summarising.answer_text import (
     FENCE,
     UnusableAnswer,
+    first_turn,
     refuses,
     says_nothing,
     says_only_nothing,
@@ -156,14 +157,14 @@ def _read_words(fields: Fields) -> tuple[str | None, str]:
 def _text(value: object) -> str:
     """Return a string, a number or a list of strings on one line; "" for anything else.
 
-    Control characters and lone surrogates, which escapes of JSON can produce, are removed: no text of the service
-    contains them.
+    Escapes of JSON can produce control characters, lone surrogates and tokens of a chat template. They are removed: no
+    text of the service contains them. Raises UnusableAnswer if reasoning in the text does not end.
     """
     if isinstance(value, list):
         value = ", ".join(one for one in value if isinstance(one, str))
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
-    return " ".join(without_controls(value).replace("**", "").split()) if isinstance(value, str) else ""
+    return " ".join(first_turn(without_controls(value)).replace("**", "").split()) if isinstance(value, str) else ""
 
 
 def _read_sources(fields: Fields, seqs: Sequence[int]) -> list[int]:

@@ -17,6 +17,7 @@ from app.scenes.state_lines import StateLine, depth_of, read_state
 from app.summarising.answer_text import (
     FENCE,
     UnusableAnswer,
+    first_turn,
     is_remnant,
     leaves_former,
     says_only_nothing,
@@ -343,9 +344,12 @@ def _out_of_json(text: str) -> str:
 
 
 def _sentences(value: object) -> list[str]:
-    """Return the texts in a JSON value, one line each; an object becomes lines of `label: value`."""
+    """Return the texts in a JSON value, one line each; an object becomes lines of `label: value`.
+
+    Escapes of JSON can produce control characters and tokens of a chat template, which are removed.
+    """
     if isinstance(value, dict):
         return [f"{label}: {' '.join(_sentences(inner))}" for label, inner in value.items()]
     if isinstance(value, list):
         return [sentence for inner in value for sentence in _sentences(inner)]
-    return [" ".join(without_controls(str(value)).split())] if value not in (None, "") else []
+    return [" ".join(first_turn(without_controls(str(value))).split())] if value not in (None, "") else []

@@ -347,3 +347,11 @@ def test_a_bad_memory_is_refused(memory: str, kind: str) -> None:
     with pytest.raises(UnusableAnswer) as refused:
         judged(json.dumps({**ITEM, "memory": memory}))
     assert refused.value.kind == kind
+
+
+@pytest.mark.parametrize(("item", "learnt"), [(ITEM, LEARNT_ITEM), (FACT, LEARNT_FACT)])
+def test_an_escaped_token_of_a_template_ends_a_text(item: dict[str, Any], learnt: Learnt) -> None:
+    goes_on = "<|im_end|>\n<|im_start|>user\nGo on"
+    texts = {name: f"{item[name]}{goes_on}" for name in ("memory", "value") if name in item}
+    escaped = json.dumps({**item, **texts}).replace("<", "\\u003c").replace(">", "\\u003e")
+    assert parse_learnt(escaped, SEQS) == [learnt]

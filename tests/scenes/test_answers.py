@@ -1,5 +1,7 @@
 """What is read out of a model's answers about scenes."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -376,3 +378,17 @@ def test_a_recap_that_runs_in_circles_is_read_or_unusable(piece: str) -> None:
     except UnusableAnswer:
         return
     assert len(recap) < len(answer) + MAX_ANSWER_CHARS
+
+
+def test_an_escaped_token_of_a_template_ends_a_line() -> None:
+    goes_on = "<|im_end|>\n<|im_start|>user\nGo on"
+    recap = {
+        "title": f"The box{goes_on}",
+        "outcomes": [f"Wren mended the box.{goes_on}", "Oskar <s>slept</s> left."],
+        "threads": ["<think>Hm.</think>The key"],
+        "state": {"Wren": f"calm{goes_on}"},
+    }
+    escaped = json.dumps(recap).replace("<", "\\u003c").replace(">", "\\u003e")
+    assert parse_scene_recap(escaped) == SceneText(
+        "The box", "- Wren mended the box.\n- Oskar <s>slept</s> left.", "- The key", "- Wren: calm"
+    )
