@@ -214,8 +214,8 @@ async def _fetch_current(
 def _is_enough(row: Row, remembered: Remembered | None, *, reads_others: bool) -> bool:
     """Return whether the row of a smaller statement is enough for a context.
 
-    The row does not have the results that can be remembered. The results of other subqueries with a condition are never
-    remembered; `reads_others` is whether the row has them.
+    The row lacks the results that the process can remember. There are also subqueries whose results are needed only
+    under a condition and are never remembered; `reads_others` is whether the row has the results of these.
     """
     if row["needs_others"] and not reads_others:
         return False

@@ -150,9 +150,9 @@ def _replaces_persons(live: Sequence[Known], character: str | None, scope: Scope
     """Return whether a new value of a key would hold instead of a value that a person set.
 
     `live` are the live statements of the key that the chat sees, and `character` is the character that the value
-    concerns. `former` is the statement of the scope that the new value follows, if any. If a statement of a wider scope
-    decides the value of the key, for this or another character, the new value would be held instead of it, also if that
-    statement is newer, because the nearest scope decides.
+    concerns. `former` is the statement of the scope that the new value follows, if any. The new value would also hold
+    instead of the present value of a wider scope, even of a newer one, because the nearest scope decides. This is
+    checked for each character.
     """
     characters = {character, *(one.character for one in live)}
     deciding = [one for named in characters for one in choose_deciding(live, named).values()]

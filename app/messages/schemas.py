@@ -266,9 +266,9 @@ class MessagePut(MessageIn):
     required, as `content` or in `swipes`. If the message already has this text, that swipe is selected. Without
     `swipes`, a new text is an edit of the selected swipe.
 
-    With `swipes`, new texts are added, and stored texts are kept even if you leave them out. There is one exception, so
-    that the edit of a swipe does not become another swipe. For example, `selected_swipe` is 1, your text 1 is new, and
-    you leave out the stored text 1: then your text 1 replaces it.
+    With `swipes`, new texts are added, and stored texts are kept even if you leave them out. In one case, a new text
+    replaces a stored one: if it is the selected text, and the stored text with the same index is not in your list.
+    Otherwise the edit of a swipe would become another swipe.
     """
 
     swipes: Swipes = Field(

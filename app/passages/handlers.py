@@ -19,8 +19,8 @@ INDEX = "index"
 TEXTS = "texts"
 GONE = "gone"
 """The keys of the work items. INDEX is for the index of words, TEXTS for the vectors of the layers' texts. GONE belongs
-to a user or a tenant: after one of their chats was erased, the vectors and texts of the other chats are compared. The
-key for the vectors of messages is VECTORS.
+to a user or a tenant: after one of their chats was erased, it deletes the vectors in the other chats whose text no chat
+has any more. The key for the vectors of messages is VECTORS.
 """
 
 _CHANGED = 16
@@ -95,7 +95,8 @@ async def on_texts_changed(db_session: DbSession, head: Head, *, now: datetime) 
 async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, *, now: datetime) -> None:
     """Schedule vectors for the layers' texts of the new current line, and its index if that must be made again.
 
-    Another line with another language may have written the keys of this line's messages (`forget_other_analyses`).
+    The index belongs to the chat, so a line with another language may have written other keys for the messages that both
+    lines have (`forget_other_analyses`).
     """
     if not (db_session.with_vectors or await queries.has_index(db_session.raw, event.chat_key)):
         return

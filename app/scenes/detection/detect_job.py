@@ -134,7 +134,8 @@ async def _is_unchanged(db_session: DbSession, made: Made[_Sought, _Looked]) -> 
     """Return whether the result of the search still applies.
 
     The open scene must begin where it did, and the messages that the search judges must be as they were read. If a
-    break was found, only the messages up to it count, and no break may have been removed from its message meanwhile.
+    break was found, only the messages up to it count. A person must not have removed a break at the same message
+    meanwhile.
     """
     head, sought, found = made.head, made.source, made.draft.found
     if await queries.find_last_break(db_session, head) + 1 != sought.first_seq:
