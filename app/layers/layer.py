@@ -153,8 +153,8 @@ class Layer:
             after the `on_append` of all layers.
         covered_through: (db_session, head, from_seq, until_seq) → the last seq up to which the layer covers everything
             from `from_seq` on; None if no cut has to wait for the layer. `until_seq` is the last seq before the cut's
-            target. Memory of the layer that ends exactly at `until_seq` counts. The layer may leave out memory that ends
-            later; `summary` does. The cut is possible if the result is `until_seq` or more.
+            target. Memory of the layer that ends exactly at `until_seq` counts. The layer may leave out memory that
+            ends later; `summary` does. The cut is possible if the result is `until_seq` or more.
         request_coverage: (db_session, head, until_seq, now=) → schedule the missing coverage up to `until_seq`
             (inclusive), for which a cut waits; return False if it cannot be made.
         list_coverage: (db_session, chat_key, line_id, first_seq, last_seq) → the coverage of messages of the range.

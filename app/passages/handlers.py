@@ -95,8 +95,8 @@ async def on_texts_changed(db_session: DbSession, head: Head, *, now: datetime) 
 async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, *, now: datetime) -> None:
     """Schedule vectors for the layers' texts of the new current line, and its index if that must be made again.
 
-    The index belongs to the chat, so a line with another language may have written other keys for the messages that both
-    lines have (`forget_other_analyses`).
+    The index belongs to the chat, so a line with another language may have written other keys for the messages that
+    both lines have (`forget_other_analyses`).
     """
     if not (db_session.with_vectors or await queries.has_index(db_session.raw, event.chat_key)):
         return

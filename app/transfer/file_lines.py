@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import BinaryIO, Final
 
 import orjson
@@ -98,7 +97,7 @@ def _find_long_integer(written: bytes) -> str | None:
     def check(digits: str) -> int:
         if len(digits) > _MOST_DIGITS:
             raise _LongIntegerError(digits[:_SHOWN_DIGITS] + "…")
-        if not -(2**63) <= int(digits) < 2**64 and Decimal(repr(float(digits))) != Decimal(digits):
+        if not -(2**63) <= int(digits) < 2**64 and not _is_kept_by_float(digits):
             raise _LongIntegerError(digits[:_SHOWN_DIGITS] + ("…" if len(digits) > _SHOWN_DIGITS else ""))
         return 0
 
@@ -107,6 +106,12 @@ def _find_long_integer(written: bytes) -> str | None:
     except _LongIntegerError as error:
         return str(error)
     return None
+
+
+def _is_kept_by_float(digits: str) -> bool:
+    """Return whether the shortest text of a float with this value has the same significant digits, as for 1e25."""
+    mantissa = repr(float(digits)).partition("e")[0].replace(".", "")
+    return mantissa.rstrip("0") == digits.rstrip("0")
 
 
 def _is_deep(fields: object) -> bool:
