@@ -12,12 +12,14 @@ from typing import Literal, NamedTuple, TypeVar
 import orjson
 
 Part = str | bool | None | tuple[str | None, tuple[str, ...]]
-"""A memory has three parts: text; category and tags; whether it is archived. A scene has two: the recap and the title.
+"""A memory has three parts: text; category and tags; whether it is archived.
 
-Any other item has one part, its text.
+A scene has three, too: the recap, the title, and the number in its heading. The summary has two: the text, and the
+headings of its sections, one a line. The numbers and the headings cannot be changed on the pages (`structure.py`). Any
+other item has one part, its text.
 """
 
-PARTS = {"memory": 3, "scene": 2}
+PARTS = {"memory": 3, "scene": 3, "summary": 2}
 """The number of parts of an item, by its kind; 1 for any other kind."""
 
 Digests = tuple[str, ...]
@@ -152,8 +154,9 @@ def _match(exported: Exported, base: Mapping[str, Digests], items: Sequence[Item
 
     An item keeps its mark, unless it was moved to the page of another kind of items. If several items have the same
     mark, the unchanged one keeps it, or else the first. An item of the export is missing if its mark is on no page. An
-    item without a mark gets the mark of a missing item if both have the same kind and the same text. The remaining
-    items without a mark are paired with the missing items between the same two neighbours (`_pair`).
+    item without a mark gets the mark of a missing item if both have the same kind and the same text, which is not
+    empty. The remaining items without a mark are paired with the missing items between the same two neighbours
+    (`_pair`).
     """
     found, taken = dict[int, str](), set[str]()
     marked = [
@@ -170,7 +173,7 @@ def _match(exported: Exported, base: Mapping[str, Digests], items: Sequence[Item
     for mark in (mark for marks in exported.values() for mark in marks if mark not in taken):
         missing.setdefault((kind_of(mark), base[mark][0]), []).append(mark)
     for number, item in enumerate(items):
-        if item.mark is None and (same := missing.get((item.kind, item.digests[0]))):
+        if item.mark is None and item.text and (same := missing.get((item.kind, item.digests[0]))):
             found[number] = same.pop(0)
     for page_part, marks in exported.items():
         found |= _pair(

@@ -32,6 +32,7 @@ from app.vault.parsing import CORE_MEMORY, read_page
 from app.vault.wording import (
     NOTHING,
     RECAP,
+    TITLES,
     hash_name,
     make_mark,
     word_day,
@@ -160,7 +161,7 @@ class Pages:
             yield self._record(page, word_element(text, self._mark(page, "memory", str(one.memory_id))))
 
     async def _write_summary(self, page: str) -> Parts:
-        written = "# Summary\n\n"
+        written = f"# {TITLES[page]}\n\n"
         async for row in queries.stream(self.db_session, queries.NARRATIVE, *self._line, "summary"):
             for name, heading, text in (("kept", "Kept", row["kept_text"]), ("text", "The story so far", row["text"])):
                 if text:
@@ -178,7 +179,7 @@ class Pages:
         yield self._word_nothing(page)
 
     async def _write_scenes(self, page: str) -> Parts:
-        yield "# Scenes\n\n"
+        yield f"# {TITLES[page]}\n\n"
         async for row in queries.stream(self.db_session, queries.NARRATIVE, *self._line, "recap"):
             if row["text"]:
                 section = word_section(RECAP, row["text"], self._mark(page, "recap", "recap"))
@@ -292,7 +293,8 @@ class Pages:
 
 def word_scene(number: int, title: str | None) -> str:
     """Return the heading of a scene."""
-    return f"{number} · {' '.join(title.split())}" if title else f"{number}"
+    words = " ".join((title or "").split())
+    return f"{number} · {words}" if words else f"{number}"
 
 
 def _chapter_name(number: int) -> str:

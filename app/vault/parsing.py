@@ -12,7 +12,9 @@ from app.vault.wording import (
     NOTHING,
     RECAP,
     RECAP_MARK,
+    SECTIONS,
     SUMMARY_MARK,
+    TITLES,
     follow_fence,
     hash_name,
     replace_headings,
@@ -31,7 +33,7 @@ _CATEGORY = re.compile(r"\[([^\[\]\\\n]+)\] ")
 _FACT = re.compile(r"\*\*((?:\\.|[^\\*])+)\*\*:(.*)", re.DOTALL)
 _TAG = re.compile(r"((?:\\.|[^\\,])*\\?)(?:,|$)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_SCENE = re.compile(r"\d+(?: · (?P<title>.*))?")
+_SCENE = re.compile(r"(?P<number>\d+)(?: · (?P<title>.*))?")
 _IN_TAGS = {"q": "`", "n": "\n", "r": "\r"}
 
 _ESCAPED_HEADING = re.compile(r"^( {0,3})\\(\\*#{1,6}(?:[ \t]|$))")
@@ -41,7 +43,10 @@ _PARAGRAPHS = re.compile(r"\n\n(?=【)")
 
 
 class Stray(NamedTuple):
-    """A line that is no part of an item."""
+    """A line that is no part of an item.
+
+    On the pages of the summary and of the scenes, this includes a heading under which the export writes nothing.
+    """
 
     page: str
     line: int
@@ -69,7 +74,8 @@ def _join_summary(sections: Sequence[Item]) -> list[Item]:
     if not sections:
         return []
     text = "\n\n".join(one.text for one in sections if one.text)
-    return [sections[0]._replace(mark=SUMMARY_MARK, parts=(text,))]
+    headings = "\n".join(str(one.parts[1]) for one in sections)
+    return [sections[0]._replace(mark=SUMMARY_MARK, parts=(text, headings))]
 
 
 class _Reader:
@@ -115,7 +121,10 @@ class _Reader:
         number, heading, lines = self._open
         text, self._open = "\n".join(lines).rstrip(), None
         if heading is not None:
-            self.items.append(self._section(number, heading, _read_section(text), mark))
+            if self._is_misplaced(heading, mark):
+                self.strays.append(Stray(self._page, number))
+            else:
+                self.items.append(self._section(number, heading, _read_section(text), mark))
             return
         if found := _MARK.search(text):
             text, mark = text[: found.start()], found[1]
@@ -133,6 +142,8 @@ class _Reader:
         words = heading[2] or ""
         if len(heading[1]) == 1:
             self._name = words
+            if self._page in TITLES and (self.items or words != TITLES[self._page]):
+                self.strays.append(Stray(self._page, number))
         elif not self._has_elements or words.startswith(CORE_MEMORY):
             self._open = _Open(number, words, [])
 
@@ -141,14 +152,25 @@ class _Reader:
         if self._fence and not before:
             self._fence_line = number
 
+    def _is_misplaced(self, heading: str, mark: str | None) -> bool:
+        """Return whether the summary or the running recap has a section with a wrong heading or mark, or twice."""
+        match self._page:
+            case "summary.md":
+                is_right = heading in SECTIONS and mark in (None, SECTIONS[heading])
+                return not is_right or any(one.parts[1] == heading for one in self.items)
+            case "scenes.md" if _is_recap(heading, mark):
+                return heading != RECAP or any(one.kind == "recap" for one in self.items)
+            case _:
+                return False
+
     def _section(self, number: int, heading: str, text: str, mark: str | None) -> Item:
         match self._page:
             case "summary.md":
-                return Item("summary", self._page, number, mark, "", (text,))
-            case "scenes.md" if mark == RECAP_MARK or (mark is None and heading == RECAP):
+                return Item("summary", self._page, number, mark, "", (text, heading))
+            case "scenes.md" if _is_recap(heading, mark):
                 return Item("recap", self._page, number, RECAP_MARK, "", (text,))
             case "scenes.md":
-                return Item("scene", self._page, number, mark, "", (text, _read_title(heading)))
+                return Item("scene", self._page, number, mark, "", (text, *_read_scene(heading)))
             case "diary.md":
                 return Item("entry", diary_part(self._page, self._name), number, mark, self._name, (text,))
             case "memos.md":
@@ -157,10 +179,16 @@ class _Reader:
                 return Item("block", self._page, number, mark, "", (text,))
 
 
-def _read_title(heading: str) -> str | None:
-    """Return the title of a scene, without its number; None if the heading has none."""
+def _is_recap(heading: str, mark: str | None) -> bool:
+    """Return whether a section of the page of the scenes is the running recap."""
+    return mark == RECAP_MARK or (mark is None and heading == RECAP)
+
+
+def _read_scene(heading: str) -> tuple[str | None, str | None]:
+    """Return the title and the number in the heading of a scene; None for each that is missing."""
     numbered = _SCENE.fullmatch(heading)
-    return (numbered["title"] if numbered else heading) or None
+    title = numbered["title"] if numbered else heading
+    return " ".join((title or "").split()) or None, numbered["number"] if numbered else None
 
 
 def diary_part(page: str, heading: str) -> str:

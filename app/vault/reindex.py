@@ -1,7 +1,8 @@
 """Brings what a person changed on the pages of a vault into the chat, in one transaction.
 
 A text that was also changed in the chat since the export, or that cannot be changed, stays as it is in the chat. The
-outcome lists it as skipped.
+outcome lists it as skipped. Nothing on the page of the summary or of the scenes is changed if it does not have the
+structure that the export wrote (`structure.py`).
 """
 
 from collections.abc import Sequence
@@ -26,8 +27,9 @@ from app.vault.manifest import MARKS, read_manifest
 from app.vault.manifest import MAX_BYTES as MAX_MANIFEST_BYTES
 from app.vault.pages import Pages
 from app.vault.parsing import DAY, read_page
+from app.vault.structure import find_problems
 from app.vault.verbs import RefusedError, Verbs
-from app.vault.wording import tidy
+from app.vault.wording import TITLES, tidy
 
 _PAGES = ("MEMORY.md", "summary.md", "memos.md", "scenes.md", "diary.md")
 _SHOWN_CHARS = 60
@@ -40,14 +42,15 @@ class Changes(NamedTuple):
     Attributes:
         created_at: When the chat of the vault was created.
         changes: What a person changed.
-        strays: A message for each line of a page that belongs to no item.
+        problems: A message for each line of a page that belongs to no item, and for each reason not to change anything
+            on a page.
         known: The marks of all items that the export wrote; a mark names an item on its page.
 
     """
 
     created_at: datetime
     changes: Sequence[Change]
-    strays: Sequence[str]
+    problems: Sequence[str]
     known: frozenset[str]
 
 
@@ -58,7 +61,7 @@ class Outcome:
     Attributes:
         edited, added, removed: The numbers of items.
         made: A line for each change that was made.
-        skipped: A line for each change that was not made, and for each line of a page that belongs to no item.
+        skipped: A line for each change that was not made, and the lines of `Changes.problems`.
 
     """
 
@@ -77,17 +80,22 @@ def read_changes(vault: VaultFiles) -> Changes:
         if manifest.line:
             raise InvalidVault(f"The pages show the line {manifest.line}, which was not the current one.")
         days = {name for name in (*vault.list_names(), *manifest.digests) if DAY.fullmatch(name)}
-        items, strays = list[Item](), list[str]()
+        items, problems, exported = list[Item](), list[str](), dict(manifest.digests)
         for name in (*_PAGES, *sorted(days)):
-            found, stray = read_page(name, read_file(vault, name, MAX_BYTES).decode())
+            found, strays = read_page(name, read_file(vault, name, MAX_BYTES).decode())
+            if name not in TITLES:
+                problems += [f"{name}, line {one.line}: is no part of an item" for one in strays]
+            elif wrong := find_problems(name, exported.get(name, {}), found, strays):
+                problems += wrong
+                exported.pop(name, None)
+                continue
             items += found
-            strays += [f"{one.page}, line {one.line}: is no part of an item" for one in stray]
     except UnicodeDecodeError:
         raise InvalidVault(f"{name}: is not UTF-8.") from None
     except PageError as error:
         raise InvalidVault(str(error)) from None
     known = frozenset(mark for marks in manifest.digests.values() for mark in marks)
-    return Changes(created_at, compare(manifest.digests, items), strays, known)
+    return Changes(created_at, compare(exported, items), problems, known)
 
 
 def _read_created_at(vault: VaultFiles) -> datetime:
@@ -105,7 +113,7 @@ async def reindex(database: Database, ref: ChatRef, changes: Changes, *, now: da
 
     Raises ChatNotFound, ChatBusy, and InvalidVault if the vault is that of another chat.
     """
-    outcome = Outcome(skipped=list(changes.strays))
+    outcome = Outcome(skipped=list(changes.problems))
     try:
         async with database.unit_of_work(ref.tenant, ref.key) as db_session:
             record_nothing(db_session, (await lock_head(db_session, ref)).line)
@@ -188,7 +196,7 @@ class _Making:
 
     async def _add(self, change: Change, wanted: Item, item: Item | None, where: str) -> None:
         if wanted.mark is not None and wanted.mark not in self._known and item is not None:
-            if item.parts != wanted.parts:
+            if not _is_same(item, wanted):
                 raise RefusedError("the chat has it with another text")
             return
         _check_kind(wanted)
@@ -249,6 +257,11 @@ class _Making:
             return self._pages.diaries[item.name] or None
         end = next((end for end in _DIARY_ENDS if item.name.endswith(end)), None)
         return item.name.removesuffix(end) if end else None
+
+
+def _is_same(item: Item, wanted: Item) -> bool:
+    """Return whether two items have the same parts; a summary has one text, whatever its headings are."""
+    return item.text == wanted.text if item.kind == "summary" else item.parts == wanted.parts
 
 
 def _check_kind(item: Item) -> None:

@@ -28,12 +28,8 @@ from app.scenes.schemas import ScenePatch
 from app.summary import book as summary
 from app.summary.schemas import SummaryIn
 from app.vault.items import Item
+from app.vault.structure import NEVER_REMOVED
 
-_NEVER_REMOVED = {
-    "summary": "a summary cannot be removed; POST …/summary/regenerate with replace_edited makes another one",
-    "recap": "the running recap is removed by deleting its versions (DELETE …/recap/versions/{version})",
-    "scene": "a scene is removed by deleting its break (DELETE …/scenes/breaks/{seq}), and its recap with it",
-}
 _KEY: TypeAdapter[str] = TypeAdapter(FactKey)
 
 
@@ -86,8 +82,8 @@ class Verbs:
 
     async def remove(self, kind: str, name: str) -> None:
         """Delete an item."""
-        if kind in _NEVER_REMOVED:
-            raise RefusedError(_NEVER_REMOVED[kind])
+        if kind in NEVER_REMOVED:
+            raise RefusedError(NEVER_REMOVED[kind])
         with _refused_if_wrong():
             match kind:
                 case "memory":

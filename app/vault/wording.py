@@ -26,6 +26,12 @@ RECAP_MARK = "recap-recap"
 RECAP = "The story so far"
 """The heading of the running recap."""
 
+SECTIONS = {"Kept": "summary-kept", "The story so far": SUMMARY_MARK}
+"""The sections of the summary: the mark of each, by its heading."""
+
+TITLES = {"summary.md": "Summary", "scenes.md": "Scenes"}
+"""The titles of the pages of the summary and of the scenes."""
+
 NOTHING = "*Nothing yet.*"
 """The text of a page without items."""
 

@@ -82,3 +82,15 @@ def test_an_item_that_the_chat_also_changed_is_skipped() -> None:
     assert judge(remove, was) == judge(remove, tagged) == Verdict(frozenset({0}))
     assert judge(remove, None) == Verdict()
     assert judge(remove, other).reason
+
+
+def test_scenes_without_texts_are_not_matched_by_them() -> None:
+    exported, now = (
+        [
+            Item("scene", "scenes.md", n, f"scene-{n}" if mark else None, "", (text, f"T{n}", f"{n}"))
+            for n, text in texts
+        ]
+        for mark, texts in ((True, [(1, ""), (2, "")]), (False, [(1, "They met."), (2, "")]))
+    )
+    changes = compare({"scenes.md": {str(one.mark): one.digests for one in exported}}, now)
+    assert [(one.action, one.mark) for one in changes] == [("edit", "scene-1")]

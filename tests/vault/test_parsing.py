@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from app.memories.memory import CATEGORIES
 from app.vault.items import Item, PageError
+from app.vault.pages import word_scene
 from app.vault.parsing import read_page
+from app.vault.structure import find_problems
 from app.vault.wording import (
     NOTHING,
     close_code,
@@ -21,6 +23,8 @@ from app.vault.wording import (
     word_memory,
     word_section,
 )
+
+SUMMARY, SCENES = "summary.md", "scenes.md"
 
 _PIECES = (
     *"\n `*_[]()#-=~\\^:,.>|【】'’\"\t\r",
@@ -109,6 +113,40 @@ def test_diaries_are_read_as_they_were_written(entries: list[tuple[str, str]]) -
     found = [(one.name, one.mark, one.text) for one in _read("diary.md", page)]
     assert found == [
         (f"{name}’s diary", f"entry-{n}", close_code(tidy(text))) for n, (name, text) in enumerate(entries)
+    ]
+
+
+_maybe = st.none() | _texts
+
+
+@given(_maybe, _maybe, _maybe, st.lists(st.tuples(st.none() | st.text(), _maybe), max_size=3))
+@example(
+    "a", "# b\n## The story so far", "^recap-recap\n# c\n^scene-1", [("2 · 3", "## 1"), ("1984", None), (" ", "# d")]
+)
+def test_narratives_are_read_as_they_were_written(
+    kept: str | None, folded: str | None, recap: str | None, scenes: list[tuple[str | None, str | None]]
+) -> None:
+    """And their pages have no problem of structure."""
+    written = [(SUMMARY, "Kept", kept, "summary-kept"), (SUMMARY, "The story so far", folded, "summary-text")]
+    written += [(SCENES, "The story so far", recap, "recap-recap")]
+    pages = {SUMMARY: "# Summary\n\n", SCENES: "# Scenes\n\n"}
+    for page, heading, text, mark in written:
+        pages[page] += word_section(heading, text, mark) if text else ""
+    for n, (title, text) in enumerate(scenes, start=1):
+        pages[SCENES] += word_section(
+            word_scene(n, title), text or "", f"scene-{n}", f"[message {n}](story/0001.md#^m1)"
+        )
+    items = {page: list(_read(page, text)) for page, text in pages.items()}
+    for page, found in items.items():
+        assert find_problems(page, {str(one.mark): one.digests for one in found}, found, []) == []
+    texts = [close_code(tidy(text)) for text in (kept, folded) if text]
+    assert [one.text for one in items[SUMMARY]] == (["\n\n".join(texts)] if texts else [])
+    assert [one.parts for one in items[SCENES] if one.kind == "recap"] == [
+        (close_code(tidy(text)),) for text in (recap,) if text
+    ]
+    assert [one.parts for one in items[SCENES] if one.kind == "scene"] == [
+        (close_code(tidy(text or "")), " ".join((title or "").split()) or None, f"{n}")
+        for n, (title, text) in enumerate(scenes, start=1)
     ]
 
 
