@@ -21,7 +21,7 @@ from app.kit.db import Database
 from app.kit.tokens import count_tokens
 from app.layers.contribution import IN_PROMPT, Placement, placement_of
 from app.layers.documents import Fading
-from app.passages.words import find_query_terms, find_terms_of_messages
+from app.passages.words import find_search_terms, find_terms_of_messages
 from app.search.choice import Hit, choose, is_same, sort_by_age, word
 from app.search.known import Viewed
 from app.search.meaning import Recalling, embed_query
@@ -91,7 +91,7 @@ async def find_recalled(
     newest_first = spoken if options.draft is None else [options.draft, *spoken]
     names = list_known_names(source.characters, row["user_name"])
     if options.query:
-        terms = find_query_terms(options.query, row["language"], names)
+        terms = find_search_terms(options.query, row["language"], names)
     else:
         terms = find_terms_of_messages(newest_first, language=row["language"], names=names)
     meaning, words_alone = None, False

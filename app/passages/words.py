@@ -42,6 +42,9 @@ _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "æ": "ae", "œ": "oe
 MAX_SHORT_TERMS = 8
 """The most words of one or two letters that are terms of a query, besides MAX_TERMS."""
 
+LONGEST_HIRAGANA = 4
+"""A longer run of hiragana without kanji or katakana beside it is no word of a query that has other terms."""
+
 
 def fold(text: str) -> str:
     """Return a text without the differences of case and of compatibility forms."""
@@ -160,30 +163,31 @@ def _list_terms(text: str, language: str | None, names: Iterable[str]) -> list[s
 def _pairs_of_names(names: Iterable[str], text: str) -> set[str]:
     """Find the hiragana names that occur in a text, and return their pairs of neighbouring characters.
 
-    A name counts only if there is no other hiragana directly before it. In `行くかな`, `かな` is the end of a word and
-    not the name Kana.
+    A name of two characters counts only if there is no other hiragana directly before it. In `行くかな`, `かな` is the
+    end of a word and not the name Kana. A longer name counts anywhere, because it usually follows a particle.
     """
     folded = [fold(name) for name in names if not name.isascii()]
-    written = [
-        name for name in folded if _HIRAGANA.fullmatch(name) and re.search(rf"(?<![\u3040-\u309fー]){name}", fold(text))
-    ]
+    before = {name: r"(?<![\u3040-\u309fー])" if len(name) == 2 else "" for name in folded}
+    written = [name for name in folded if _HIRAGANA.fullmatch(name) and re.search(before[name] + name, fold(text))]
     return {name[at : at + 2] for name in written for at in range(len(name) - 1)}
 
 
-def find_query_terms(query: str, language: str | None = None, names: Iterable[str] = ()) -> list[str]:
-    """Return what `find_terms` returns, and after it the query's first MAX_SHORT_TERMS short terms, each once."""
-    return [*find_terms(query, language, names), *find_short_terms(query)[:MAX_SHORT_TERMS]]
-
-
 def find_search_terms(query: str, language: str | None = None, names: Iterable[str] = ()) -> list[str]:
-    """Return the terms of a search that somebody makes: those of `find_query_terms`, and words in hiragana (`ねこ`).
+    """Return the terms of a query that somebody makes: what `find_terms` returns, short terms, and words in hiragana.
 
-    Only words in hiragana without kanji or katakana beside them are included, each as its pairs of neighbouring
-    characters. In a message, most of such pairs are grammar, so `find_terms` leaves them out.
+    The short terms are the first MAX_SHORT_TERMS of `find_short_terms`. A word in hiragana (`ねこ`) is included if no
+    kanji or katakana is beside it, as its pairs of neighbouring characters. In a message, most of such pairs are
+    grammar, so `find_terms` leaves them out. A run of more than LONGEST_HIRAGANA characters is mostly grammar, too
+    (`はどこにいるの`), so it counts only if the query has no other term. Together with the terms of `find_terms`, the
+    pairs are at most MAX_TERMS; the last pairs give way.
     """
+    terms = find_terms(query, language, names)
+    short = find_short_terms(query)[:MAX_SHORT_TERMS]
     runs = [found for found in WORD.finditer(fold(query)) if len(found[0]) > 1 and _HIRAGANA.fullmatch(found[0])]
-    pairs = [term for run in runs for term in _terms_of(run)]
-    return list(dict.fromkeys([*find_query_terms(query, language, names), *_limit(list(dict.fromkeys(pairs)))]))
+    words = [run for run in runs if len(run[0]) <= LONGEST_HIRAGANA]
+    counted = runs if not (terms or short or words) else words
+    pairs = [pair for pair in dict.fromkeys(pair for run in counted for pair in _terms_of(run)) if pair not in terms]
+    return [*terms, *short, *pairs[: MAX_TERMS - len(terms)]]
 
 
 def find_short_terms(query: str) -> list[str]:

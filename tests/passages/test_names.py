@@ -4,7 +4,7 @@ import pytest
 
 from app.passages.keys import list_keys, list_wanted
 from app.passages.names import find_names, is_name
-from app.passages.words import find_query_terms, find_terms, find_terms_of_messages, list_patterns
+from app.passages.words import find_search_terms, find_terms, find_terms_of_messages, list_patterns
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_a_frequent_word_of_a_longer_name_is_no_name(name: str) -> None:
 
 
 def test_other_languages_than_english_have_no_list() -> None:
-    assert find_query_terms("Not will.", "de-AT") == ["not", "will"]
-    assert find_query_terms("Not will.", "en-GB") == find_query_terms("Not will.") == []
+    assert find_search_terms("Not will.", "de-AT") == ["not", "will"]
+    assert find_search_terms("Not will.", "en-GB") == find_search_terms("Not will.") == []
     assert find_terms_of_messages(["Una once."], language="es") == ["una", "once"]
     assert "once" in list_keys("Son las once.", "es")
     assert "once" not in list_keys("Son las once.", "en")

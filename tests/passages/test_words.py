@@ -13,7 +13,6 @@ from app.passages.words import (
     MAX_SHORT_TERMS,
     MAX_TERMS,
     drop_accents,
-    find_query_terms,
     find_search_terms,
     find_short_terms,
     find_terms,
@@ -82,8 +81,33 @@ def test_hiragana_counts_in_names_and_in_searches() -> None:
     assert find_search_terms("りんご AI") == ["ai", "りん", "んご"]
     assert find_search_terms("うみ 好き") == ["好", "好き", "うみ"]
     assert find_search_terms("ねこと公園") == ["と公", "公園"]
-    assert find_query_terms("そうだね") == []
+    assert find_terms("そうだね") == []
     assert find_search_terms("あ…?") == []
+
+
+@pytest.mark.parametrize("said", ["公園でさくらに会った", "僕はさくらが好き", "昨日のさくら", "ねえさくら"])
+def test_a_long_name_in_hiragana_counts_anywhere(said: str) -> None:
+    assert {"さく", "くら"} <= set(find_terms(said, names=["さくら", "まい"]))
+    assert not {"さく", "くら"} & set(find_terms(said))
+    assert "まい" not in find_terms("知らないがうまい", names=["さくら", "まい"])
+
+
+def test_a_long_run_of_hiragana_is_no_term_beside_others() -> None:
+    assert find_search_terms("Mira はどこにいるの？") == ["mira"]
+    assert find_search_terms("AI はどこにいるの？") == ["ai"]
+    assert find_search_terms("ねこ、どこにいるの？") == ["ねこ"]
+    assert find_search_terms("ひまわり畑 ひまわり") == ["畑", "り畑", "ひま", "まわ", "わり"]
+    assert find_search_terms("どこにいるの") == ["どこ", "こに", "にい", "いる", "るの"]
+    assert find_search_terms("さくらはどこにいるの", names=["さくら"]) == ["さく", "くら"]
+
+
+def test_a_query_has_few_terms_with_hiragana() -> None:
+    words = [f"lantern{n:03}" for n in range(MAX_TERMS - 1)]
+    numbers = [str(n) for n in range(10, 40)]
+    query = " ".join([*words, *numbers, "ひまわり", "つばめ"])
+    assert find_search_terms(query) == [*words, *numbers[:MAX_SHORT_TERMS], "ひま"]
+    runs = "、".join(chr(0x3042 + n) + chr(0x3043 + n) for n in range(40))
+    assert len(find_search_terms(f"lantern {' '.join(numbers)} {runs}")) == MAX_TERMS + MAX_SHORT_TERMS
 
 
 def test_a_name_in_hiragana_counts_as_one_term() -> None:
@@ -110,12 +134,12 @@ def test_of_a_long_query_the_longest_words_count() -> None:
 )
 def test_short_names_and_numbers_are_terms(query: str, short: list[str]) -> None:
     assert find_short_terms(query) == short
-    assert [term for term in find_query_terms(query) if len(term) <= 2 and term.isascii()] == short
+    assert [term for term in find_search_terms(query) if len(term) <= 2 and term.isascii()] == short
 
 
 def test_a_query_has_few_short_terms() -> None:
     numbers = [str(n) for n in range(10, 40)]
-    assert find_query_terms(f"lantern {' '.join(numbers)}") == ["lantern", *numbers[:MAX_SHORT_TERMS]]
+    assert find_search_terms(f"lantern {' '.join(numbers)}") == ["lantern", *numbers[:MAX_SHORT_TERMS]]
     assert find_terms_of_messages(["Bo?", " ".join(numbers)]) == ["bo", *numbers[: MAX_SHORT_TERMS - 1]]
     assert find_terms_of_messages(["Bo and Al?", "Lantern."]) == ["bo", "al"]
 
