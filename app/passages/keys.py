@@ -1,9 +1,10 @@
 """The keys by which a text is found: its words, and their beginnings and edges. Pure.
 
 A key is a word, its beginning (`^lant`), or its edges: the first letter with the last three letters (`l~ern`), or with
-the last four in words of more than seven letters. Keys have no accents, because many people type none. Other forms of a
-word have the same beginning. If one letter after the first is wrong in a word of seven or more letters, the word still
-has the beginning or the edges of the right word.
+the last four in words of more than seven letters. Keys have no accents, because many people type none. A word with
+accents is one more key as it is, so that words without them, which may be far more frequent, do not hide it (`sûr` and
+`sur`). Other forms of a word have the same beginning. If one letter after the first is wrong in a word of seven or more
+letters, the word still has the beginning or the edges of the right word.
 In the index, a key is a number: a hash of `chat_key` and the key, so that one index serves all chats and a search reads
 only the chat's own rows. Two keys with the same hash do no harm: a search compares the texts that it has found.
 
@@ -25,7 +26,7 @@ MAX_KEYS = 4_000
 
 ANALYSIS = 3
 """The version of `list_keys`. An index of version 1 does not record it, and its keys include no names (`names.py`).
-The keys of version 2 have accents."""
+The keys of version 2 all have accents."""
 
 _BEGINNING = 4
 _SHORT_BEGINNING = 3  # by this key, a query's word of three letters finds its longer forms: `run` finds `runs`
@@ -42,7 +43,7 @@ def list_keys(text: str, language: str | None = None) -> list[str]:
     keys: dict[str, None] = dict.fromkeys(find_names(text) if has_frequent(language) else ())
     for word in split_words(text):
         if word not in keys and word not in SHORT and not is_frequent(word, language):
-            keys |= dict.fromkeys(_keys_of(drop_accents(word)))
+            keys |= dict.fromkeys([*_keys_of(drop_accents(word)), word])
             if len(keys) >= MAX_KEYS:
                 break
     return list(keys)[:MAX_KEYS]
@@ -60,7 +61,8 @@ def name_analysis(language: str | None) -> str:
 def list_wanted(terms: Iterable[str]) -> list[str]:
     """Return the keys to look up: those of the terms, of their other forms, and of similar words.
 
-    Terms with accents are looked up without them, and as they are: an index of a former version has such keys.
+    Terms with accents are looked up without them, and as they are. So a text with the same accents has more of the
+    keys, and in an index of a former version, which has no other keys, it is found.
     """
     words = [word for term in terms for word in (drop_accents(term), term)]
     return list(dict.fromkeys(key for word in dict.fromkeys(words) for key in _wanted_of(word)))

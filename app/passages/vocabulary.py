@@ -70,13 +70,14 @@ async def count_texts(
     numbers = [hash_keys(chat_key, _forms_of(some)) for some in (words, terms)]
     counts = Counter[str]()
     for row in await connection.fetch(IN_INDEX, chat_key, *numbers):
-        counts.update(dict.fromkeys(by_number[row["key"]], row["texts"]))
+        for word in by_number[row["key"]]:
+            counts[word] = max(counts[word], row["texts"])  # a text can have a word as two keys, one without accents
     outside = [tuple(row) for row in await connection.fetch(_OUTSIDE, *line)]
     return counts + await asyncio.to_thread(_count, outside, frozenset(terms), frozenset((*words, *terms)))
 
 
 def _forms_of(words: Sequence[str]) -> list[str]:
-    """Return the words as they are in the index, without accents, and as in an index of a former version."""
+    """Return the words without accents, and as they are: in an index of a former version, all words have accents."""
     return list(dict.fromkeys(form for word in words for form in (drop_accents(word), word)))
 
 

@@ -62,7 +62,8 @@ _MESSAGES = """
         m.importance::float8, m.role, m.name, m.digest, m.likelihood, {similarity}
     FROM ({messages}) AS m"""
 
-_FOLDED_LETTERS = {"ς": "σ", "ß": "ss", "œ": "oe", "æ": "ae", **dict(zip("øłđØŁĐ", "oldold", strict=True))}
+_LIGATURES = {"œ": "oe", "æ": "ae", "Œ": "oe", "Æ": "ae"}
+_FOLDED_LETTERS = {"ς": "σ", "ß": "ss", **_LIGATURES, **dict(zip("øłđØŁĐ", "oldold", strict=True))}
 
 
 def _write_folded(text: str) -> str:

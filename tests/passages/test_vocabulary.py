@@ -2,9 +2,12 @@
 
 import httpx
 
+from app.dispatcher import Dispatcher
+from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.passages.vocabulary import count_texts
+from tests.background import settle
 from tests.facts.asking import begin
 from tests.search.finding import message
 from tests.talk import append
@@ -21,3 +24,17 @@ async def test_of_long_messages_the_beginnings_are_read(
         line = await connection.fetchrow(query, chat_key(tenant, "c"))
         assert line is not None
         assert await count_texts(connection, tuple(line), ["limb"], ["lamp", "lamb"]) == {"lamp": 2, "lamb": 1}
+
+
+async def test_a_text_counts_once_for_a_word_with_accents(
+    api: httpx.AsyncClient, database: Database, tenant: str, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await begin(api, memos={"enabled": False})
+    said = ["José rowed.", "Jose sang.", "The joke.", *["…"] * 64]
+    await append(api, [message(n, text) for n, text in enumerate(said, start=1)])
+    await settle(dispatcher, clock)
+    async with database.raw() as connection:
+        query = "SELECT chat_key, line_id FROM chats WHERE chat_key = $1"
+        line = await connection.fetchrow(query, chat_key(tenant, "c"))
+        assert line is not None
+        assert await count_texts(connection, tuple(line), ["joxé"], ["josé", "jose"]) == {"josé": 2, "jose": 2}

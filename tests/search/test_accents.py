@@ -5,10 +5,12 @@ import pytest
 
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
+from app.kit.db import Database
 from app.passages.keys import list_keys, list_wanted
-from app.passages.words import split_words
+from app.passages.words import fold, list_patterns, split_words
 from app.search.ranking import Candidate, rank
 from app.search.snippets import make_snippet
+from app.search.statements import _write_folded
 from app.search.stems import stemmer_of
 from tests.background import settle
 from tests.memories.asking import write
@@ -84,6 +86,17 @@ async def test_words_with_accents_find_those_without(
     assert (hit["id"], hit["snippet"]) == ("m2", "The **cafe** was closed.")
 
 
+async def test_many_words_without_accents_hide_none_with_them(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await put(api, language="fr", settings={"memos": {"enabled": False}})
+    others = [message(n, "Oui." if n % 2 else f"Le livre est sur la table {n}.") for n in range(2, 802)]
+    await append(api, [message(1, "Je suis sûr de toi."), *others])
+    await settle(dispatcher, clock)
+    assert (await found(api, "sûr"))[0] == "message:m1"
+    assert (await found(api, "sur"))[0] != "message:m1"
+
+
 async def test_memories_are_recalled_without_their_accents(api: httpx.AsyncClient) -> None:
     await begin_long(api, "Nothing happens.")
     await write(api, "Zoë is afraid of storms.")
@@ -97,6 +110,22 @@ def test_keys_of_the_index_have_no_accents(language: str, said: dict[str, str]) 
     for text, word in said.items():
         assert set(list_keys(text, language)) & set(list_wanted([word.lower()])), word
         assert set(list_keys(word, language)) & set(list_wanted(split_words(text))), text
+
+
+def test_a_word_with_accents_is_a_key_as_it_is_too() -> None:
+    assert list_keys("Rivière.", "fr") == ["riviere", "^rivi", "r~ere", "rivière"]
+    assert list_keys("Sur, sûr, sûr.", "fr") == ["sur", "sûr"]
+    assert list_keys("猫が。", "ja") == ["猫", "猫が"]
+
+
+async def test_letters_that_have_no_accents_are_folded_in_sql(database: Database) -> None:
+    said = ["Ælfric", "Œuvre", "ŒUVRE", "Øre", "Łódź", "Đức", "Straße"]
+    folded = _write_folded('text COLLATE "C"')
+    query = f"SELECT text, {folded} AS folded FROM unnest($1::text[]) AS said (text)"
+    async with database.raw() as connection:
+        rows = await connection.fetch(query, said)
+    missing = [one["text"] for one in rows if list_patterns([fold(one["text"])])[0] not in one["folded"]]
+    assert (len(rows), missing) == (len(said), [])
 
 
 def test_the_same_accents_count_more() -> None:
