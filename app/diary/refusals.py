@@ -7,6 +7,7 @@ Models decline in the language in which they are asked to write, so there are pa
 
 import re
 
+from app.summarising.judging.speech import split_sentences
 from app.summarising.prose import is_offer
 
 _AS_AN_AI = r"as an ai(?: \w+){0,2},? "
@@ -82,13 +83,13 @@ _OTHER_LANGUAGES = re.compile(
 )
 _OFFER_IN_OTHER_LANGUAGES = re.compile(
     r"如果|如有|[请請]|有什[么麼]|もし|他に|別の|ほかに|혹시|다른"
-    r"|wenn |falls |gerne? |¿|si |s['’]il |puis-je |se |puedo |posso |если |могу ",
+    r"|wenn |falls |gerne? |si |s['’]il |puis-je |se |puedo |posso |если |могу "
+    r"|¿(?:puedo|hay (?:algo|alguna)|en qué|quieres?|[tl]e gustaría)\b",
     re.I,
 )
 
-
 # "I cannot help with that" names no request. A character can write "I cannot help her with that", so these patterns
-# have no word for a third person, and an offer that follows must address somebody.
+# have no word for a third person.
 _NO_HELP = re.compile(
     "|".join(
         (
@@ -113,9 +114,11 @@ _NO_HELP = re.compile(
     re.I,
 )
 _TO_YOU = re.compile(
-    r"[?？您你]|\b(?:dir|du|Ihnen|Sie|te|ti|tú|usted|ustedes|você|vocês|vous|tu|voi|вам|вас|тебе|ayudarte|aiutarti)\b|\bt['’]"
-    r"|드리|드릴|お手伝い|お申し付け"
+    r"[您你]|请(?:随时)?告诉|請(?:隨時)?告訴|\b(?:dir|du|Ihnen|Sie|te|ti|tú|usted|ustedes|você|vocês|vous|tu|voi|вам|вас|тебе"
+    r"|ayudarte|aiutarti|quieres|vuoi|хотите|хочешь)\b|\bt['’]|\ben (?:lo )?que (?:pueda|puedo) ayudarle\b"
+    r"|드리|드릴|말씀해|お手伝い|お申し付け|お知らせ"
 )
+"""Words for the person who is addressed. "Sie" is also German for "she", but only at the beginning of a sentence."""
 
 
 def declines(text: str) -> bool:
@@ -123,15 +126,13 @@ def declines(text: str) -> bool:
     if declined := _ENGLISH.match(text):
         rest = text[declined.end() :].strip()
         return not rest or is_offer(rest)
-    if declined := _OTHER_LANGUAGES.match(text):
-        return _is_rest(text[declined.end() :].strip(), must_address=False)
-    if declined := _NO_HELP.match(text):
-        return _is_rest(text[declined.end() :].strip(), must_address=True)
+    if declined := _OTHER_LANGUAGES.match(text) or _NO_HELP.match(text):
+        rest = text[declined.end() :].strip()
+        return not rest or is_offer(rest) or _is_offer_in_another_language(rest)
     return False
 
 
-def _is_rest(rest: str, *, must_address: bool) -> bool:
-    """Whether `rest` is empty or an offer; with `must_address`, one in another language must address somebody."""
-    if not rest or is_offer(rest):
-        return True
-    return _OFFER_IN_OTHER_LANGUAGES.match(rest) is not None and (not must_address or bool(_TO_YOU.search(rest)))
+def _is_offer_in_another_language(rest: str) -> bool:
+    """Whether `rest` is a single sentence that begins like an offer and addresses somebody."""
+    begins = _OFFER_IN_OTHER_LANGUAGES.match(rest) is not None
+    return begins and _TO_YOU.search(rest) is not None and len(split_sentences(rest)) == 1

@@ -100,7 +100,7 @@ async def test_a_dialogue_is_no_entry(
     model.script("Tomo: Easy now.\nKai: I am being easy.\nTomo: Good.", WRITTEN)
     await settle(dispatcher, clock)
     assert await contents(api) == [WRITTEN]
-    assert "it is a dialogue" in str(model.requests[-1]["messages"][-1]["content"])
+    assert "look like those of a dialogue" in str(model.requests[-1]["messages"][-1]["content"])
 
 
 @pytest.mark.parametrize(

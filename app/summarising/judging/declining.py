@@ -19,6 +19,7 @@ from app.summarising.judging.declining_words import ENGLISH_MARKS, ENGLISH_POLIC
 from app.summarising.judging.speech import fold, split_sentences
 
 _DECLINED = Refusal("declined", "the model refuses")
+_LEFT_OUT = Refusal("form", "the answer says that something explicit was left out", once=True)
 
 _MOST_CHARS = 600
 """Refusals are shorter than this; the rest of a longer sentence is not examined."""
@@ -42,6 +43,17 @@ def find_declining(narration: str, *, first_person: bool, known: str = "", forme
         if declines and fold(sentence) not in former:
             return _DECLINED
     return None
+
+
+def find_omission(narration: str, known: str) -> Refusal | None:
+    """Return a refusal if `narration` begins or ends with a notice that something explicit was left out.
+
+    A story can say so of a conversation, too, so it is refused only once. `known` is the material as `speech.fold`
+    normalises it; what it contains is no notice.
+    """
+    sentences = split_sentences(narration)
+    said = (sentence[:_MOST_CHARS] for sentence in {*sentences[:1], *sentences[-1:]})
+    return _LEFT_OUT if any(_is_any_new(_OMITTED, sentence, known) for sentence in said) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +149,10 @@ def _is_notice(sentence: str, known: str, *, is_whole: bool) -> bool:
     """Return whether `sentence` says that a filter or a policy blocked the request, in words that are not in `known`.
 
     A sentence such as "The message was removed." counts only if it is the whole answer, apart from advice to try again
-    (`is_whole`). If the sentence gives a reason, the reason must be typical of filters. A sentence that says that a
-    part of the conversation was left out because it is explicit counts, too.
+    (`is_whole`). If the sentence gives a reason, the reason must be typical of filters.
     """
     if is_whole and _BLOCKED.fullmatch(sentence):
         return fold(sentence) not in known
-    if _is_any_new(_OMITTED, sentence, known):
-        return True
     return _ABOUT_REQUEST.match(sentence) is not None and _is_any_new(_WHY, sentence, known)
 
 

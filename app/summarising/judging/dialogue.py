@@ -27,7 +27,7 @@ _INNER_LABEL = re.compile(r"(?<=[.!?…。！？\"”»」』*)])\s+(?=[*_]{0,3}
 """White space after a sentence and before a possible name with a colon."""
 
 
-def is_script(text: str, *, first_person: bool, author: str = "", names: Collection[str] = ()) -> bool:
+def is_script(text: str, *, first_person: bool) -> bool:
     """Whether `text` is written as a script, with lines such as `Mira: *looks up* You came back.`.
 
     A text that begins with a name and an action is a script. In any other script, at least half of the lines, and at
@@ -35,11 +35,8 @@ def is_script(text: str, *, first_person: bool, author: str = "", names: Collect
     only if at least half of its lines with a name are speech. A line is speech if an action or a quotation mark follows
     the name. Unless the text is in the first person, a line is also speech if it has a word such as "I" or "you", or
     ends with a question or exclamation mark.
-
-    A text in the first person is a script, too, if it consists of the turns of its `author` and of others
-    (`has_turns`). `names` are those of the speakers, as far as they are known.
     """
-    if _acts_after_name(text) or (first_person and has_turns(text, author, names)):
+    if _acts_after_name(text):
         return True
     lines = [line for line in text.split("\n") if line.strip()]
     said = [speech for line in lines if (speech := _find_speech(line))]
@@ -79,6 +76,14 @@ def _is_foreign(quote: str, known: set[str]) -> bool:
     return len(stems) >= _MIN_FOREIGN_WORDS and not stems & known
 
 
+def may_be_dialogue(text: str, *, author: str, names: Collection[str]) -> bool:
+    """Whether `text`, in the first person, looks like a dialogue of its `author` and of others.
+
+    Notes about people can look like that, too. `names` are those of the speakers, as far as they are known.
+    """
+    return has_turns(text, author, names) or _may_have_turns(text, author, names)
+
+
 def has_turns(text: str, author: str, names: Collection[str]) -> bool:
     """Whether `text` is mostly turns of its author and of somebody else.
 
@@ -101,7 +106,7 @@ def has_turns(text: str, author: str, names: Collection[str]) -> bool:
     return _takes_turns(labels) or 2 * spoken >= len(others)
 
 
-def may_have_turns(text: str, author: str, names: Collection[str]) -> bool:
+def _may_have_turns(text: str, author: str, names: Collection[str]) -> bool:
     """Whether each line of `text` looks like a turn of a known speaker, with the author and another one among them.
 
     Notes about people look like that, too, if they are whole sentences.

@@ -14,14 +14,8 @@ from typing import Generic, Literal, TypeVar
 
 from app.kit.refusals import Refusal
 from app.summarising.answer_text import UnusableAnswer, spoken
-from app.summarising.judging.declining import find_declining
-from app.summarising.judging.dialogue import (
-    has_turns,
-    invents_dialogue,
-    is_script,
-    may_have_turns,
-    quotes_something_else,
-)
+from app.summarising.judging.declining import find_declining, find_omission
+from app.summarising.judging.dialogue import invents_dialogue, is_script, may_be_dialogue, quotes_something_else
 from app.summarising.judging.examples import find_copy
 from app.summarising.judging.foreign import Identify, are_alike, find_language_fault
 from app.summarising.judging.length import (
@@ -201,7 +195,7 @@ def _find_faults(
     finders: list[Callable[[], Refusal | None]] = [
         lambda: _find_remark(text, profile, material),
         lambda: _find_stamp(text, profile, material),
-        lambda: _find_dialogue(answer, text, profile, material),
+        lambda: _find_dialogue(text, profile, material),
         lambda: _find_person(text, profile, material, identify),
         lambda: find_repetition(text, material.folded),
         lambda: find_copy(text, rules, material.sources),
@@ -209,7 +203,7 @@ def _find_faults(
         lambda: None if wished else find_shortness(text, material.texts, profile.min_letters),
         lambda: None if wished else _find_loss(text, profile, material, identify),
         lambda: _find_scene(text, profile, material, identify),
-        lambda: _find_possible_turns(answer, profile, material),
+        lambda: _find_turns(answer, text, profile, material),
         lambda: _find_new_quotation(text, material) if profile.quotes_sources else None,
         lambda: _find_invention(text, material, identify) if profile.from_sources else None,
         lambda: None if wished or profile.may_shrink else find_shrinking(text, material.former),
@@ -220,7 +214,7 @@ def _find_faults(
 
 
 def _find_remark(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
-    """Return a refusal if the model declines in `text`, or talks about the task, or if it is an error message.
+    """Return a refusal if the model declines in `text`, talks about the task or an omission, or if it is an error.
 
     Quotations are judged only as parts of an error message. Speech after a colon ("Kai told Mira: …") is not judged
     either, unless the text is in the first person or begins with "I".
@@ -233,22 +227,21 @@ def _find_remark(text: str, profile: Profile[Value], material: Material) -> Refu
         find_declining(narration, first_person=first_person, known=material.folded, former=former)
         or find_notice(text, material.folded)
         or find_remark(narration, first_person=first_person, former=former)
+        or find_omission(narration, material.folded)
     )
 
 
 def _find_stamp(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
     """Return a refusal if `text` has a stamp of a message, such as `[10/22 19:00] Kai:`.
 
-    A report can have such stamps if a prompt of the deployment asks for a log, so they are refused only once there.
+    A good text can have such stamps: a prompt of the deployment can ask for a log, and a diary can be written as one.
     """
     names = {material.name, *material.names}
-    if profile.person is None or not copies_stamp(divide(text).narration, material.folded, names):
-        return None
-    return _STAMPED if profile.person == "first" else _STAMPED_REPORT
+    is_stamped = profile.person is not None and copies_stamp(divide(text).narration, material.folded, names)
+    return _STAMPED if is_stamped else None
 
 
-_STAMPED = Refusal("form", "the answer copies the time and the speaker of a message")
-_STAMPED_REPORT = Refusal(_STAMPED.kind, _STAMPED.reason, once=True)
+_STAMPED = Refusal("form", "the answer copies the time and the speaker of a message", once=True)
 
 
 def _find_remark_in_answer(answer: str, profile: Profile[Value], material: Material) -> Refusal | None:
@@ -293,20 +286,13 @@ def _find_scene(text: str, profile: Profile[Value], material: Material, identify
     return _PRESENT if (identify(narration) or identify("\n".join(material.texts))) == "en" else None
 
 
-def _find_dialogue(answer: str, text: str, profile: Profile[Value], material: Material) -> Refusal | None:
-    """Return a refusal if `text` is written as roleplay or as a script, or invents what somebody says.
-
-    An entry of a diary is one paragraph, so its turns are also looked for in the lines of the `answer`.
-    """
+def _find_dialogue(text: str, profile: Profile[Value], material: Material) -> Refusal | None:
+    """Return a refusal if `text` is written as roleplay or as a script, or invents what somebody says."""
     if profile.person is None:
         return None
     if begins_with_action(text) and not begins_with_action(material.former):
         return _story("it begins with an action between asterisks")
-    first_person = profile.person == "first"
-    is_dialogue = partial(is_script, first_person=first_person, author=material.name, names=material.names)
-    takes_turns = first_person and has_turns(spoken(answer), material.name, material.names)
-    former = material.sources if profile.may_address else (material.former,)
-    if (takes_turns or is_dialogue(text)) and not any(map(is_dialogue, former)):
+    if is_script(text, first_person=profile.person == "first") and not _may_keep_dialogue(profile, material):
         return _story("it is a dialogue")
     may_translate = material.language is not None or material.wished
     speech = divide(text).speech
@@ -315,11 +301,25 @@ def _find_dialogue(answer: str, text: str, profile: Profile[Value], material: Ma
     return None
 
 
-def _find_possible_turns(answer: str, profile: Profile[Value], material: Material) -> Refusal | None:
-    """Return a refusal if the lines of an `answer` in the first person can be turns, although no word is speech."""
-    if profile.person != "first" or not may_have_turns(spoken(answer), material.name, material.names):
+def _find_turns(answer: str, text: str, profile: Profile[Value], material: Material) -> Refusal | None:
+    """Return a refusal if a diary can be a dialogue: notes about people under their names look like that, too.
+
+    An entry is one paragraph, so its turns are also looked for in the lines of the `answer`.
+    """
+    if profile.person != "first":
         return None
-    return None if profile.may_address and may_have_turns(material.former, material.name, material.names) else _TURNS
+    is_like = partial(may_be_dialogue, author=material.name, names=material.names)
+    return _TURNS if any(map(is_like, (spoken(answer), text))) and not _may_keep_dialogue(profile, material) else None
+
+
+def _may_keep_dialogue(profile: Profile[Value], material: Material) -> bool:
+    """Whether the former text is or may be a dialogue; for a folded diary, also whether one of its entries may be."""
+    is_first = profile.person == "first"
+    return any(
+        is_script(one, first_person=is_first)
+        or (is_first and may_be_dialogue(one, author=material.name, names=material.names))
+        for one in (material.sources if profile.may_address else (material.former,))
+    )
 
 
 def _find_new_quotation(text: str, material: Material) -> Refusal | None:

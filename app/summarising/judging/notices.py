@@ -2,11 +2,12 @@
 
 An error message consists of sentences in which each word is a word of services, and at least one of them reports a
 fault as services do. A single other word, such as a name, makes it a text: "Error 404: heart not found." can be the
-entry of a character that is an AI. A chat can be about errors, too, so a fault that the material names is accepted.
+entry of a character that is an AI. A chat can be about errors, too, so a fault that the material names is accepted. A
+common word does not name a fault: "trial and error" is no error message.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from app.kit.refusals import Refusal
 from app.summarising.judging.speech import fold, fold_names, split_sentences
@@ -72,6 +73,7 @@ _REPORTS = re.compile(
 )
 _WENT_WRONG = re.compile(r"\bsomething went wrong\b", re.I)
 _ADVICE = re.compile(r"\W*(?:please|kindly|try again|retry)\b", re.I)
+_MIN_FAULT_WORDS = 2
 _NUMBER = re.compile(r"\d{3,}")
 _APOLOGY = re.compile(r"\W*(?:i(?:['’]m| am) (?:(?:really|very|so) )?sorry|i apologi[sz]e|oops)\b", re.I)
 _EXCEPTION = re.compile(
@@ -79,11 +81,16 @@ _EXCEPTION = re.compile(
     r"|API\w{0,20}|BadRequest|InternalServer|ServiceUnavailable|ContextWindowExceeded|OpenAI|Anthropic)(?:Error|Exception))"
     r"\s{0,2}(?:[:({]|$)"
 )
+_MOST_EXCEPTION_CHARS = 120
 _NAMED = r"(?:text|content|summary|recap|(?:diary )?entry)"
+_NO_ANSWER = re.compile(
+    r"\W{0,3}[(\[{<]\s?(?:no|empty|missing|blank) (?:response|reply|answer|output|content|text|result|data|summary"
+    r"|completion|message)s?\s?[)\]}>]\W{0,3}",
+    re.I,
+)
 _BLANK = re.compile(
     r"\W*(?:undefined|nan|null|\[object object\])\W*"
-    r"|\W{0,3}[(\[{<]\s?(?:(?:no|empty|missing|blank) (?:response|reply|answer|output|content|text|result|data|summary"
-    r"|completion|message)s?|empty|blank|continue (?:the )?(?:story|scene|roleplay|conversation)"
+    r"|\W{0,3}[(\[{<]\s?(?:empty|blank|continue (?:the )?(?:story|scene|roleplay|conversation)"
     rf"|insert (?:the |your )?{_NAMED}(?: here)?|(?:your )?{_NAMED} (?:goes )?here)\s?[)\]}}>]\W{{0,3}}",
     re.I,
 )
@@ -98,12 +105,15 @@ _STAMP = re.compile(
 def find_notice(text: str, known: str) -> Refusal | None:
     """Return a refusal if all of `text` is an error message or a placeholder such as `undefined`.
 
-    `known` is the material as `speech.fold` normalises it.
+    `known` is the material as `speech.fold` normalises it, one message per line. What it contains is accepted, except
+    for placeholders that are no speech, such as `undefined` and `[Continue the story]`.
     """
-    if len(text) <= _MOST_CHARS and _BLANK.fullmatch(text):
+    if len(text) > _MOST_CHARS:
+        return None
+    if _BLANK.fullmatch(text) or (_NO_ANSWER.fullmatch(text) and fold(text) not in known):
         return _PLACEHOLDER
-    if exception := _EXCEPTION.match(text):
-        return None if fold(exception[0]) in known else _ERROR
+    if exception := _find_exception(text):
+        return None if fold(exception) in known else _ERROR
     return _ERROR if _is_error(text, known) else None
 
 
@@ -120,19 +130,35 @@ def copies_stamp(narration: str, known: str, names: Collection[str]) -> bool:
     )
 
 
+def _find_exception(text: str) -> str | None:
+    """Return the name of the exception that `text` begins with, or None if it is not a short text of one line."""
+    if len(text) > _MOST_EXCEPTION_CHARS or "\n" in text.strip():
+        return None
+    exception = _EXCEPTION.match(text)
+    return exception[0] if exception else None
+
+
 def _is_error(text: str, known: str) -> bool:
-    if len(text) > _MOST_CHARS:
-        return False
     sentences = split_sentences(_APOLOGY.sub("", text, count=1))
     words = {word.casefold().replace("’", "'") for sentence in sentences for word in _WORD.findall(sentence)}
     if len(sentences) > _MOST_SENTENCES or not all(word.isdigit() or word in _WORDS for word in words):
         return False
     others = [sentence for sentence in sentences if not _ADVICE.match(sentence)]
-    reports = [_REPORTS.search(one) or (_WENT_WRONG.search(one) and len(others) < len(sentences)) for one in others]
-    return any(reports) and not _is_known(text, words, known)
+    is_advised = len(others) < len(sentences)
+    reports = [one for one in others if _REPORTS.search(one) or (is_advised and _WENT_WRONG.search(one))]
+    return bool(reports) and not _is_known(reports, words, known)
 
 
-def _is_known(text: str, words: Collection[str], known: str) -> bool:
-    """Whether the material contains `text`, or all of its words and numbers that name a fault."""
-    named = {word for word in words if word in _FAULT_WORDS or _NUMBER.fullmatch(word)}
-    return fold(text) in known or (bool(named) and all(fold(word) in known for word in named))
+def _is_known(reports: Sequence[str], words: Collection[str], known: str) -> bool:
+    """Whether the material contains the sentences `reports`, or one of its messages names the same fault.
+
+    A message names it if it has all of the `words` that name a fault, and its numbers. There must be two of them, or a
+    number, because each of these words is common in stories: "I was so busy today".
+    """
+    if all(len(_WORD.findall(one)) > 1 and fold(one) in known for one in reports):
+        return True
+    numbers = {word for word in words if _NUMBER.fullmatch(word)}
+    named = numbers | _FAULT_WORDS.intersection(words)
+    if not numbers and len(named) < _MIN_FAULT_WORDS:
+        return False
+    return any(all(fold(word) in message for word in named) for message in known.split("\n"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.summarising.judging.dialogue import invents_dialogue, is_script
+from app.summarising.judging.dialogue import has_turns, invents_dialogue, is_script
 from app.summarising.judging.speech import divide, fold
 
 
@@ -54,23 +54,23 @@ SCRIPT = "Kai: I was counting the gulls. There were nineteen.\nMira: And did you
         "User: what happened?\nAssistant: Mira mended the clock for you.\nUser: good.",
     ],
 )
-def test_turns_of_the_author_and_others_are_a_script(text: str, names: tuple[str, ...]) -> None:
-    assert is_script(text, first_person=True, author="Kai", names=names)
+def test_turns_of_the_author_and_others_are_found(text: str, names: tuple[str, ...]) -> None:
+    assert has_turns(text, "Kai", names)
 
 
-def test_turns_in_one_paragraph_are_a_script() -> None:
+def test_turns_in_one_paragraph_are_found() -> None:
     one_line = " ".join(SCRIPT.split())
-    assert is_script(one_line, first_person=True, author="Kai", names={"Mira Holm"})
-    assert not is_script(one_line, first_person=True, author="Kai")
-    assert is_script("海斗：起きて。 美羽：まだ。 海斗：もう朝だ。", first_person=True, author="海斗", names={"美羽"})
+    assert has_turns(one_line, "Kai", {"Mira Holm"})
+    assert not has_turns(one_line, "Kai", ())
+    assert has_turns("海斗：起きて。 美羽：まだ。 海斗：もう朝だ。", "海斗", {"美羽"})
     long_name = "The Keeper of the Light: Easy. Kai: I am. The Keeper of the Light: Good."
-    assert is_script(long_name, first_person=True, author="Kai", names={"The Keeper of the Light"})
+    assert has_turns(long_name, "Kai", {"The Keeper of the Light"})
 
 
-def test_a_diary_without_an_author_can_be_a_script() -> None:
+def test_a_diary_without_an_author_can_have_turns() -> None:
     text = "Mira: Easy now.\nOren: I am.\nMira: Good."
-    assert is_script(text, first_person=True, names={"Mira"})
-    assert not is_script(text, first_person=True, names={"Kai"})
+    assert has_turns(text, "", {"Mira"})
+    assert not has_turns(text, "", {"Kai"})
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,8 @@ def test_a_diary_without_an_author_can_be_a_script() -> None:
     ],
 )
 def test_a_diary_with_names_and_colons_is_no_script(text: str) -> None:
-    assert not is_script(text, first_person=True, author="Kai", names={"Mira Holm", "Kai"})
+    assert not is_script(text, first_person=True)
+    assert not has_turns(text, "Kai", {"Mira Holm", "Kai"})
 
 
 SAID = fold("I was the one who let the lamp go out. My brother was on the water that night.")

@@ -99,6 +99,7 @@ def test_a_bad_answer_is_refused_for_its_fault(case: dict[str, Any]) -> None:
     with pytest.raises(UnusableAnswer) as caught:
         judged(case)
     assert caught.value.kind == case["kind"]
+    assert case.get("reason", "") in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -144,6 +145,15 @@ def test_a_diary_may_keep_the_dialogue_of_its_entries() -> None:
     for profile in profiles:
         with pytest.raises(UnusableAnswer, match="a dialogue"):
             judge(entry, profile, Material(["She laughed."], name="Kai", names=["Mira"]), identify=identify)
+
+
+def test_a_diary_may_write_the_turns_of_its_entries_as_speech() -> None:
+    entry = "Kai: I counted the gulls. There were nineteen.\nMira: And did you note it down?\nKai: Under weather."
+    answer = 'Kai: "I counted the gulls."\nMira: "Did you note it down?"\nKai: "Under weather."'
+    material = Material([entry], name="Kai", names=["Mira"])
+    assert judge(answer, DIARY_PROFILE, material, identify=identify) == answer
+    with pytest.raises(UnusableAnswer, match="it is a dialogue"):
+        judge(answer, DIARY_PROFILE, Material(["She laughed."], name="Kai", names=["Mira"]), identify=identify)
 
 
 def test_a_recap_that_cannot_be_read_may_be_a_refusal() -> None:

@@ -102,7 +102,11 @@ def test_a_text_about_a_failure_is_no_error_message(text: str) -> None:
     ("text", "said"),
     [
         ("The request failed with status code 429.", "It failed again, always 429."),
-        ("The model is currently overloaded.", "My model is overloaded, I think."),
+        ("The model is currently overloaded.", "It says: the model is currently overloaded! What now?"),
+        ("The model is currently overloaded. Please try again.", "The model is currently overloaded, it says."),
+        ("Error: the request failed.", "The request failed, and the next one will be an error, too."),
+        ("(No answer)", "I rang. (No answer.) I rang again."),
+        ("[no reply]", "No reply."),
         ("ships.EngineError: out of oil", "The log says ships.EngineError, and nothing else."),
         ("An error occurred while processing your request.", "An error occurred while processing your request."),
     ],
@@ -110,6 +114,38 @@ def test_a_text_about_a_failure_is_no_error_message(text: str) -> None:
 def test_a_fault_that_the_material_names_is_accepted(text: str, said: str) -> None:
     assert find_notice(text, fold(said)) is None
     assert find_notice(text, fold("The lamp is lit.")) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("An error occurred while generating the response. Please try again.", "We learn by trial and error."),
+        ("The server is busy", "I was so busy today."),
+        ("Service unavailable.", "The doctor was unavailable."),
+        ("The model is currently overloaded.", "My model is overloaded, I think."),
+        ("Error: the request failed.", "Trial and error, Mira.\nThe lamp failed."),
+        ("Error:\nPlease try again.", "Trial and error, Mira."),
+        ("The request failed with status code 429.", "It failed.\nRoom 429."),
+        ("(empty)", "The lamp room was empty."),
+        ("undefined", "What I feel is undefined."),
+        ("[Continue the story]", "[Continue the story]"),
+    ],
+)
+def test_a_common_word_does_not_name_a_fault(text: str, said: str) -> None:
+    known = "\n".join(map(fold, said.split("\n")))
+    assert find_notice(text, known) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "harbour.LampError: I read it on the display.\nThen I laughed, and Mira laughed, too.",
+        "lamp.heart.KeeperError: she was home before the light was, " + "and I said nothing. " * 4,
+        "Traceback (most recent call last): " + "I followed my steps back to the harbour. " * 3,
+    ],
+)
+def test_only_a_short_line_is_an_exception(text: str) -> None:
+    assert find_notice(text, "") is None
 
 
 def test_a_long_text_is_no_error_message() -> None:
