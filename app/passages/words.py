@@ -62,6 +62,15 @@ def _drop_accents(word: str) -> str:
     return unicodedata.normalize("NFC", bare) or word
 
 
+@lru_cache(maxsize=8_192)
+def bare_first(letter: str) -> str:
+    """Return the letter with which a word begins without its accents; `letter` is its first one.
+
+    Far fewer letters than words are different, so this is a cheap check before `drop_accents`.
+    """
+    return drop_accents(letter)[:1]
+
+
 def split_words(text: str) -> list[str]:
     """Return the folded words of a text in their order.
 
@@ -127,11 +136,12 @@ def _mark_bare(
     words: Collection[str], forms: Sequence[str], stems: Collection[str], stem: Callable[[str], str], bare: Bare
 ) -> list[str]:
     """Return the forms of words, and the bare forms of those that differ from a term by their accents."""
-    beginnings = {form[1:3] for form in bare}
+    beginnings, firsts = {form[1:3] for form in bare}, {form[1:2] for form in bare}
     have_accents = any(form != _BARE + term for form, of_form in bare.items() for term in of_form)  # some of the terms
     result = list(forms)
     for at, word in enumerate(words):
-        if (have_accents or not word.isascii()) and forms[at] not in stems and word not in FREQUENT:
+        is_possible = (have_accents or not word.isascii()) and bare_first(word[0]) in firsts
+        if is_possible and forms[at] not in stems and word not in FREQUENT:
             without = drop_accents(word)
             if without[:2] in beginnings and (form := _BARE + stem(without)) in bare:
                 result[at] = form

@@ -21,7 +21,17 @@ from typing import NamedTuple
 from app.memories.memory import DEFAULT_IMPORTANCE
 from app.passages.frequent import FREQUENT
 from app.passages.names import find_names, is_name
-from app.passages.words import Bare, count_words, drop_accents, has_frequent, list_bare, list_words, stem_likely
+from app.passages.words import (
+    Bare,
+    bare_first,
+    count_words,
+    drop_accents,
+    has_frequent,
+    is_spaceless,
+    list_bare,
+    list_words,
+    stem_likely,
+)
 
 LEAST_SIMILARITY = 0.45
 """A word that is less similar to a term than this does not match the term."""
@@ -139,7 +149,8 @@ def rank(
         lowest: The lowest similarity in a sample of the messages that were compared; None if there was no sample. Some
             models' cosines are all close together, so similarities are scaled. The scale begins at the lowest one of
             the sample and the candidates, and ends at the highest one of the candidates.
-        meant: For each misspelt term, the word that is probably meant (`spelling.py`); it counts as a similar word.
+        meant: For each misspelt term, the word that is probably meant (`spelling.py`); it counts as a similar word,
+            with whatever accents.
 
     """
     terms, shares, lengths = _compare(terms, [one.text for one in candidates], stem, meant or {})
@@ -280,12 +291,14 @@ class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
         self.bare = list_bare(terms, None) if bare is None else bare
         self._terms = [term for term in terms if len(term) >= _FUZZY_CHARS]
         self.edges = {edge for term in self._terms for edge in edges_of(term)}
+        self._firsts = {form[0] for form in self.bare if not is_spaceless(form)}  # spaceless words have no accents
 
     def find_near(self, words: Iterable[str]) -> Near:
         """Return the similar words of each term."""
         near: dict[str, list[tuple[str, float]]] = {}
         for word in words:
-            if word[:3] in self.edges or word[-3:] in self.edges or word in self.bare or not word.isascii():
+            has_edge = word[:3] in self.edges or word[-3:] in self.edges
+            if has_edge or word in self.bare or (not word.isascii() and bare_first(word[0]) in self._firsts):
                 for term, likeness in self[word]:
                     near.setdefault(term, []).append((word, likeness))
         return near
@@ -311,14 +324,17 @@ def _compare(
     terms: Sequence[str], texts: Sequence[str], stem: Callable[[str], str] | None, meant: Mapping[str, str]
 ) -> tuple[Sequence[str], list[dict[str, float]], list[int]]:
     """Return the terms as they are compared, and the shares (`_find_shares`) and the number of words of each text."""
-    bare = list_bare(terms, stem)
+    bare, bare_meant = list_bare(terms, stem), list_bare(meant.values(), stem)
     if stem is not None:
         meant = {stem(term): stem(word) for term, word in meant.items()}
         terms = list(dict.fromkeys(map(stem, terms)))
-    counts = [_count(one, [*terms, *meant.values()], stem, bare) for one in texts]
-    near = dict(SimilarTerms(terms, bare).find_near(set().union(*counts)))
+    counts = [_count(one, [*terms, *meant.values()], stem, {**bare, **bare_meant}) for one in texts]
+    words = set[str]().union(*counts)
+    near = dict(SimilarTerms(terms, bare).find_near(words))
+    same = SimilarTerms((), bare_meant).find_near(words) if meant else {}  # words that differ by their accents only
     for term, word in meant.items():
-        near[term] = [*near.get(term, ()), (word, MEANT_SIMILARITY)]
+        forms = [word, *(form for form, _ in same.get(word, ()))]
+        near[term] = [*near.get(term, ()), *((form, MEANT_SIMILARITY) for form in forms)]
     return terms, [_find_shares(terms, one, near) for one in counts], [sum(one.values()) for one in counts]
 
 

@@ -62,6 +62,21 @@ async def test_a_word_of_a_message_is_not_misspelt(
     assert len(await found(api, "lamo", kinds=["memory"])) == 1
 
 
+@pytest.mark.parametrize("is_indexed", [False, True])
+@pytest.mark.parametrize("language", [None, "es"])
+async def test_the_word_that_is_meant_may_have_accents(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, language: str | None, is_indexed: bool
+) -> None:
+    await put(api, language=language, settings={"memos": {"enabled": False}})
+    texts = ["José rowed home.", "José sang.", "The joke was good.", *["…"] * 64]
+    await append(api, [message(n, text) for n, text in enumerate(texts, start=1)])
+    if is_indexed:
+        await settle(dispatcher, clock)
+    assert sorted(await found(api, "jole")) == ["message:m1", "message:m2"]
+    assert "**José**" in (await search(api, "jole"))["hits"][0]["snippet"]
+    assert await found(api, "jkoe") == ["message:m3"]
+
+
 async def test_a_word_of_the_history_is_not_misspelt(api: httpx.AsyncClient) -> None:
     await begin_long(api, "The lamp burns.")
     assert "The lamp burns." in await find(api, "lamb")

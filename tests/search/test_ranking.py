@@ -9,18 +9,21 @@ from hypothesis import strategies as st
 
 from app.passages.words import split_words
 from app.search.ranking import (
+    BARE_SIMILARITY,
     IMPORTANCE_BONUS,
     LEAST_SIMILARITY,
     MEANT_SIMILARITY,
     RECENCY_BONUS,
     VECTOR_SHARE,
     Candidate,
+    SimilarTerms,
     find_similarities,
     find_unmatched,
     rank,
     similarity,
     weigh_strength,
 )
+from app.search.stems import stemmer_of
 
 WORDS = ["key", "lamp", "lantern", "lanterns", "lantren", "brother", "brothers", "sea", "日本", "語の"]
 
@@ -243,6 +246,25 @@ def test_a_word_that_is_meant_counts_less_than_the_word() -> None:
     room = 1.2
     share = MEANT_SIMILARITY / (MEANT_SIMILARITY + room) * (1 + room)
     assert ranked[1].text == pytest.approx(share)
+
+
+@pytest.mark.parametrize("language", [None, "es", "fr", "pt"])
+def test_a_word_that_is_meant_counts_with_other_accents(language: str | None) -> None:
+    texts = ["María salió.", "Maria salió.", "Nada más."]
+    stem, candidates = stemmer_of(language), [Candidate(f"message:{n}", text) for n, text in enumerate(texts)]
+    for meant in ("maria", "maría"):
+        ranked = rank(["maroa"], candidates, total=3, stem=stem, meant={"maroa": meant})
+        assert {one.source for one in ranked} == {"message:0", "message:1"}
+
+
+def test_words_of_other_scripts_are_not_compared() -> None:
+    similar = SimilarTerms(["lantern", "поле"])
+    assert similar.find_near(["日本", "고양", "の猫", "мир", "été"]) == {}
+    assert list(similar) == []
+    assert similar.find_near(["полё", "łantern"]) == {
+        "поле": [("полё", BARE_SIMILARITY)],
+        "lantern": [("łantern", BARE_SIMILARITY)],
+    }
 
 
 def test_a_word_that_is_meant_is_found_by_its_stem() -> None:
