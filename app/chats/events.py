@@ -290,8 +290,8 @@ def count_appended(
 ) -> MessagesAppended:
     """Count `fresh` into `head` (changed in place) and return the event; `moved` is as in `MessagesAppended`.
 
-    A message that only makes tool calls counts as not sent here. If the event `answers_calls`, its follower makes a new
-    count of the messages that are sent (`history_messages`), in which such a message counts if it has a result.
+    A message that only makes tool calls counts as not sent here. If `answers_calls` of the event is true, its follower
+    counts the sent messages again (`history_messages`), and then such a message counts if it has a result.
 
     Whether the provider's cache had expired is decided before the pause is stored: the stored pause can change the
     duration that `cache: auto` chooses, but the last prompt was cached for the former duration.

@@ -157,8 +157,8 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
 
     Folds that cover any deleted or moved entry are dropped. The open period then begins at the lowest of these seqs:
     its own first seq, `from_seq`, and the first seqs of the periods whose entries are deleted or cancelled. Every diary
-    is checked, even if none of its entries is deleted: if the line is a new copy that ends before `from_seq`, the copy
-    has no entries to delete, but the newest fold of the original line may be missing in it.
+    is checked, even if none of its entries is deleted. For a fork at a message, for example, the event comes for a new
+    line that ends before `from_seq`: it has no entries to delete, but its diary may lack the newest fold.
     """
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:

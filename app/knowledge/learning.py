@@ -151,7 +151,7 @@ def _replaces_persons(live: Sequence[Known], character: str | None, scope: Scope
 
     `live` are the live statements of the key that the chat sees, and `character` is the character that the value
     concerns. `former` is the statement of the scope that the new value follows, if any. The new value would also hold
-    instead of the present value of a wider scope, even of a newer one, because the nearest scope decides. This is
+    instead of the present value of a wider scope, because the nearest scope decides, whichever value is newer. This is
     checked for each character.
     """
     characters = {character, *(one.character for one in live)}

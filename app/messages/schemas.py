@@ -268,7 +268,7 @@ class MessagePut(MessageIn):
 
     With `swipes`, new texts are added, and stored texts are kept even if you leave them out. In one case, a new text
     replaces a stored one: if it is the selected text, and the stored text with the same index is not in your list.
-    Otherwise the edit of a swipe would become another swipe.
+    Without this rule, the edit of a swipe would add another swipe.
     """
 
     swipes: Swipes = Field(

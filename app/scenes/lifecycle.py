@@ -124,8 +124,8 @@ async def follow(
     awaited = await reschedule(db_session, head, NAME, rehashed, enabled=enabled, now=now, settle_s=settle_s)
     await rehash_steps(db_session, head, from_seq, until_seq)
     # The running recap is folded in story order, so a fold cannot go beyond the first scene whose recap was scheduled
-    # here (`awaited`). If a person has gone back to an older version, and newer versions cover all scenes that could be
-    # folded now, no fold is scheduled until these recaps are made (`only_news`).
+    # here (`awaited`). Until these recaps are made, a fold can only be needed for a scene that no version covers yet
+    # (`only_news`): a version that a person has gone back to stays as it is.
     await reconcile_fold_work(db_session, head, now=now, only_news=awaited)
     if hides(head):
         await schedule_hide(db_session, head, now=now)

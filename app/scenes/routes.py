@@ -133,7 +133,7 @@ async def get_recap_version(ref: ReadingChat, version: VersionPath, db_session: 
 async def choose_recap_version(ref: WritingChat, body: ChooseVersion, db_session: Db, clock: Now) -> Response:
     """Make another version of the running recap current.
 
-    The service then folds the closed scenes that this version does not cover into it, which makes new versions.
+    If this version does not cover all closed scenes, the service adds the others to it, which makes new versions.
     """
     await recap.choose_version(db_session, ref, body.version, now=clock())
     await db_session.run_deferred()

@@ -21,7 +21,7 @@ def fold_quotes(former: str, messages: Sequence[Utterance], *, count_tokens: Cal
 
     If they exceed that, the shortest quotes of the older half are dropped repeatedly, so the older a message is, the
     fewer quotes of it are left. The first quote stays while there are at least three. Lines that a person or a model
-    wrote are dropped only if no line before the last one is a quote any more. In this case the first line stays.
+    wrote are dropped only after all quotes before the last line. In this case the first line stays.
     """
     lines = former.splitlines()
     for start in range(0, len(messages), _PART_MESSAGES):

@@ -46,9 +46,8 @@ _NAMES = write_known_names(_OTHER)
 
 # A fork has copies of the original chat's entries, with the same ids. `_NOT_OWN` leaves out entries that are also on
 # the line `c`. If several other chats have an entry, `_NEWEST` reads it from the oldest of these chats: that one has
-# the original, which people edit. `_NEWEST` first reads the newest entries of each chat, up to the limit, and leaves
-# out copies afterwards. No copy takes the place of another entry there, because in a fork's diary the copies are older
-# than all other entries.
+# the original, which people edit. `_NEWEST` reads the newest entries of each chat, up to a limit, and then leaves out
+# copies. A fork's copies are older than its other entries, so they use up none of the limit that others would need.
 _NOT_OWN = """NOT EXISTS (
         SELECT FROM diary_entries m
         WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id AND m.entry_id = e.entry_id)"""
