@@ -63,8 +63,8 @@ class ContextQuery(BaseModel):
     query: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
         None,
         description="The text to search for (see `recall`); by default the newest message, with earlier ones if it is "
-        "short. If the context would exceed `max_tokens`, the search results are left out first; if you send a "
-        "`query`, the segments `time`, `diary` and `memos` are left out before them.",
+        "short. If the context would exceed `max_tokens`, the search results are the first to be left out. But if "
+        "you send a `query`, the segments `time`, `diary` and `memos` are left out before the results.",
     )
     recall: Literal["off", "auto"] | None = Field(
         None,

@@ -266,9 +266,9 @@ class MessagePut(MessageIn):
     required, as `content` or in `swipes`. If the message already has this text, that swipe is selected. Without
     `swipes`, a new text is an edit of the selected swipe.
 
-    With `swipes`, new texts are added, and stored texts are kept even if you leave them out. In one case, a new text
-    replaces a stored one: if it is the selected text, and the stored text with the same index is not in your list.
-    Without this rule, the edit of a swipe would add another swipe.
+    With `swipes`, new texts are added, and stored texts are kept even if you leave them out. But if you edit the
+    selected swipe, send its new text in place of the former one: a selected text that is new replaces the stored text
+    of its index, unless your list has that stored text, too.
     """
 
     swipes: Swipes = Field(

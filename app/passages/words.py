@@ -64,9 +64,9 @@ def _drop_accents(word: str) -> str:
 
 @lru_cache(maxsize=8_192)
 def bare_first(letter: str) -> str:
-    """Return the letter with which a word begins without its accents; `letter` is its first one.
+    """Return the first letter of `drop_accents(word)`, where `letter` is the first letter of the word.
 
-    Far fewer letters than words are different, so this is a cheap check before `drop_accents`.
+    There are far fewer letters than words, so with its cache this is a cheap check before `drop_accents`.
     """
     return drop_accents(letter)[:1]
 
@@ -119,7 +119,7 @@ def list_bare(terms: Iterable[str], stem: Callable[[str], str] | None) -> Bare:
 def stem_likely(
     words: Collection[str], terms: Iterable[str], stem: Callable[[str], str] | None, bare: Bare | None = None
 ) -> list[str]:
-    """Return the words; those that begin like one of `terms`, which are stems, are replaced by their stems.
+    """Return the words, with the stem in place of each word that begins like one of `terms`, which are stems.
 
     Stemming is slow, and the other words cannot match. A word whose stem is none of the terms is replaced by its bare
     form if `bare` has it (`list_bare`): it differs from a term by its accents.
@@ -137,7 +137,7 @@ def _mark_bare(
 ) -> list[str]:
     """Return the forms of words, and the bare forms of those that differ from a term by their accents."""
     beginnings, firsts = {form[1:3] for form in bare}, {form[1:2] for form in bare}
-    have_accents = any(form != _BARE + term for form, of_form in bare.items() for term in of_form)  # some of the terms
+    have_accents = any(form != _BARE + term for form, of_form in bare.items() for term in of_form)  # whether a term has some
     result = list(forms)
     for at, word in enumerate(words):
         is_possible = (have_accents or not word.isascii()) and bare_first(word[0]) in firsts
@@ -185,8 +185,8 @@ def _pairs_of_names(names: Iterable[str], text: str) -> set[str]:
 def find_search_terms(query: str, language: str | None = None, names: Iterable[str] = ()) -> list[str]:
     """Return the terms of a query that somebody makes: what `find_terms` returns, short terms, and words in hiragana.
 
-    The short terms are the first MAX_SHORT_TERMS of `find_short_terms`. A word in hiragana (`ねこ`) is included if no
-    kanji or katakana is beside it, as its pairs of neighbouring characters. In a message, most of such pairs are
+    The short terms are the first MAX_SHORT_TERMS of `find_short_terms`. A word in hiragana (`ねこ`) counts if no kanji
+    or katakana is beside it; its pairs of neighbouring characters are terms. In a message, most of such pairs are
     grammar, so `find_terms` leaves them out. A run of more than LONGEST_HIRAGANA characters is mostly grammar, too
     (`はどこにいるの`), so it counts only if the query has no other term. Together with the terms of `find_terms`, the
     pairs are at most MAX_TERMS; the last pairs give way.

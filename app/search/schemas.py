@@ -59,7 +59,7 @@ class Parts(BaseModel):
     importance: float = Field(description="What the importance adds, at most 0.05.")
     recency: float = Field(description="What its position in the chat adds: 0.03 at the end, less before.")
     neighbours: float = Field(
-        description="For a message: a quarter of the sum `vector` + `text` that the better of its two neighbours has."
+        description="For a message: a quarter of `vector` + `text` of the message before or after it, the better one."
     )
 
 

@@ -16,7 +16,7 @@ from app.summarising.answer_text import UnusableAnswer, spoken, without_controls
 MAX_REASON_CHARS = 300
 
 NO_MODEL, NO_USABLE_ANSWER = "no model", "no usable answer"
-"""Why a pause decided on a break; the reason of the break begins with it."""
+"""Why a break was set at a pause in time and not by a model; the reason of the break begins with one of these."""
 
 _MOST_BRACES = 200
 _MAX_SEQ = 2**63 - 1

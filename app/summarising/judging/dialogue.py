@@ -47,7 +47,7 @@ def is_script(text: str, *, first_person: bool) -> bool:
 
 
 def invents_dialogue(text: str, speech: Sequence[str], folded: str, *, may_translate: bool) -> bool:
-    """Whether quotations with words that are not in the material are much of `text`.
+    """Whether a large part of `text` is quotations with words that the material does not have.
 
     Args:
         text: The answer.
@@ -89,8 +89,8 @@ def has_turns(text: str, author: str, names: Collection[str]) -> bool:
 
     At least two thirds of its letters, without the labels, are in such turns. Without an `author`, one of the speakers
     must be known. A diary may have notes about people under their names ("Mira: I owe her cherries."), perhaps with its
-    author among them, so either a speaker speaks again after another one, or at least half of what the others say is
-    speech: it has a quotation mark or an action at its beginning, or the word "you".
+    author among them. So one more condition has to be true: a speaker speaks again after another one, or at least half
+    of the others' turns are speech. Speech begins with a quotation mark or an action, or has the word "you".
     """
     own = fold_names((author,)) | {"assistant"}
     known = own | fold_names(names) | _ROLES
