@@ -1,9 +1,9 @@
 """What is known, and which of several scopes decides. Pure.
 
 A statement is something that is known in a scope, such as a fact. A message *taught* a statement if the statement was
-learnt from it. A statement that a person set is always live. Any other statement is live while at least one message that
-taught it *counts*. A message counts while it still has the same text, is not hidden by a person, and is on the line that
-is read, or on the current line of another chat (`liveness.py`).
+learnt from it. A statement that a person set is always live. Any other statement is live while at least one message
+that taught it *counts*. A message counts while it still has the same text, is not hidden by a person, and is on the
+line that is read, or on the current line of another chat (`liveness.py`).
 """
 
 import unicodedata

@@ -137,7 +137,7 @@ def _mark_bare(
 ) -> list[str]:
     """Return the forms of words, and the bare forms of those that differ from a term by their accents."""
     beginnings, firsts = {form[1:3] for form in bare}, {form[1:2] for form in bare}
-    have_accents = any(form != _BARE + term for form, of_form in bare.items() for term in of_form)  # whether a term has some
+    have_accents = any(form != _BARE + term for form, of_form in bare.items() for term in of_form)
     result = list(forms)
     for at, word in enumerate(words):
         is_possible = (have_accents or not word.isascii()) and bare_first(word[0]) in firsts
