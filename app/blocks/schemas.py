@@ -82,8 +82,8 @@ class BlockOut(BaseModel):
 class FormerBlockOut(BaseModel):
     """An operation on a block, with the text that it made.
 
-    The text of the block `facts` can contain memories. The history shows them like operations, in one or two items with
-    the origin `extractive` and the time of the newest memory.
+    The text of the block `facts` can contain memories. The history shows all of them together, in one or two further
+    items with the origin `extractive` and the time of the newest memory.
     """
 
     id: UUID = Field(description="Its id.")

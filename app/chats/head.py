@@ -107,8 +107,8 @@ class Head:
         is_current: Whether the line is its chat's current one. A job can read a line that is no longer current.
         sole_character: The name of the chat's only active character; None if there are none or several.
         time_zone: The chat's time zone, an IANA name.
-        renamed: The characters that are hashed by another name than their current one (`character_list.py`), by
-            their current names and by their former ones; empty in most chats.
+        renamed: The characters that have a `hashed_name` (`character_list.py`). The keys are their current and their
+            former names. Empty in most chats.
 
     """
 

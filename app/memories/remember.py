@@ -53,9 +53,9 @@ class Remembered(NamedTuple):
         outcome: `new`: it became a new memory. `duplicate`: a memory has or had this text, and gets the sources of the
             sentence, too. `supersedes`: it became the text of a known memory. If the memory's present text has a later
             `learnt_at`, the sentence became a former text of the memory instead. `forgotten`: nothing was stored,
-            because the sentence, or the text that it would supersede, was replaced by a person or forgotten. (But if
-            the sentence is a text that a person replaced, and the scope still stores that text, the outcome is
-            `duplicate`.) `untaught`: nothing was stored, because the line no longer has any of the sources.
+            because a person has replaced or forgotten this sentence, or the text that it would supersede. (A replaced
+            sentence that the scope still stores is a `duplicate`.) `untaught`: nothing was stored, because the line no
+            longer has any of the sources.
         memory_id: The memory; None for `untaught`, and for `forgotten` if only the hash of its text is known.
 
     """

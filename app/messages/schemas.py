@@ -266,9 +266,12 @@ class MessagePut(MessageIn):
     required, as `content` or in `swipes`. If the message already has this text, that swipe is selected. Without
     `swipes`, a new text is an edit of the selected swipe.
 
-    With `swipes`, new texts are added, and stored texts are kept even if you leave them out. But if you edit the
-    selected swipe, send its new text in place of the former one: a selected text that is new replaces the stored text
-    of its index, unless your list has that stored text, too.
+    With `swipes`:
+
+    - A stored text is kept, whether you send it or not.
+    - A new text is added.
+    - The selected text is an edit if it is new, and you do not send the stored text that has its index: then it
+      replaces this stored text.
     """
 
     swipes: Swipes = Field(
