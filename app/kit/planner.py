@@ -11,12 +11,12 @@ so the `ctid` of a row does not change meanwhile.
 
 ONE_LOOKUP_EACH = "OFFSET 0"
 """The end of a lateral subquery: with an OFFSET the planner cannot merge it with the outer query, so it looks up the
-key once for each outer row. A subquery on a range of keys also has an ORDER BY with the key. Of several indexes that
-begin with the same columns, the planner then chooses the one that is sorted by the key, to save a sort. There is one
-exception: if the B-tree of another index has fewer levels, the planner may choose that index, because it expects a
-single row, and sorting one row costs less than reading a further level. To rule this out for ranges of seq, the index
-`uq_messages_id` of the table `messages` has a condition (it is a partial index): the planner uses such an index only if
-the query implies the condition, and a range of seq does not."""
+key once for each outer row. A subquery for which several indexes begin with the same columns also needs an ORDER BY
+with the key: the planner then chooses the one that is sorted by the key, to save a sort. There is one exception: if the
+B-tree of another index has fewer levels, the planner may choose that index, because it expects a single row, and
+sorting one row costs less than reading a further level. To rule this out for ranges of seq, the index `uq_messages_id`
+of the table `messages` has a condition (it is a partial index): the planner uses such an index only if the query
+implies the condition, and a range of seq does not."""
 
 
 COMPUTED_ONCE = "OFFSET 0"

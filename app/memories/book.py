@@ -157,10 +157,11 @@ async def change_in_scope(
     """Change a memory for a person, in the scope of the view. Raises MemoryNotFound, MemoryOfCharacter.
 
     A new text is a new statement, which is live on all lines, and the former texts are not learnt again. The other
-    fields are changed in all statements of the memory in the scope. If the text does not change, no statement is added,
-    because a person's statement would make a learnt text live on all lines. But if the memory belongs to a wider scope,
-    the changed memory is always stored as a new statement in the scope of the view. This statement has the choices
-    (`Memory.choices`) that persons made in the wider scope, except for the fields in `changed`.
+    fields are changed in all statements of the memory in the scope. If the text does not change, no statement is
+    added: a learnt text is live only on some lines, but a statement of a person would be live on all. But if the
+    memory belongs to a wider scope, the changed memory is always stored as a new statement in the scope of the
+    view. This statement has the choices (`Memory.choices`) that persons made in the wider scope, except for the
+    fields in `changed`.
     """
     scope = view.viewpoint.scope
     await lock_scope(db_session, scope)

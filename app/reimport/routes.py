@@ -20,8 +20,8 @@ async def put_messages(ref: WritingChat, wanted: MessagesPut, db_session: Db, cl
     Messages are matched by id. Those without an id are matched by role, name and text, in order; if the text was
     changed, a message with the same role between the same neighbours matches, and counts as edited. Messages that
     differ are changed in place, missing ones are deleted, and new ones at the end are appended. A deleted message is
-    restored if the list has its id. Without ids, deleted messages at the end of the chat are restored if the list ends
-    with the same texts. The schema MessagePut has the rules for swipes and omitted fields.
+    restored if the list has its id. Without ids, messages that were deleted at the end of the chat are restored if the
+    list ends with their texts. The schema MessagePut has the rules for swipes and omitted fields.
 
     If the list inserts or reorders messages, a new line becomes current, and the former one can still be read. The
     newest `MEMOBOOK_KEPT_REPLACED_LINES` (20) of such former lines are kept.

@@ -79,7 +79,7 @@ class RecallMemory:
         *,
         only_chat: bool = False,
     ) -> None:
-        """Store `remembered`, which `read` has returned, with what a context recalled added to it."""
+        """Add what a context recalled to `remembered`, which `read` has returned, and store the result."""
         name, now, merged = _name_of(line, only_chat), self._clock(), add_turn(remembered, newest_seq, sources)
         self._local[name] = merged
         self._local.move_to_end(name)

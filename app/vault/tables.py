@@ -39,7 +39,7 @@ CHATS, STATEMENTS, TEACHINGS = ChatLine.__tablename__, Statement.__tablename__, 
 
 _KEYS = ("chat_key", "owner_key", "wide_key")
 _LEFT_OUT_OF = {
-    # An import gives a chat a key, an id and new revisions; the next append decides again on a cut that waits.
+    # An import makes new values, except for `cut_waits`: the next append after it decides whether a cut waits.
     CHATS: ("tenant", "chat_id", "user_key", "revision", "base_revision", "changed", "cut_waits", *_KEYS),
     STATEMENTS: ("line_id", *_KEYS),
 }
