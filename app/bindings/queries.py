@@ -169,8 +169,8 @@ async def find_known(
 
     `newest` is the newest message, and `call` is (tool, character, identity). A binding whose reply was deleted, was
     hidden by a person or has another text is not returned: the same call is then a new one. There is one exception: if
-    the call names a reply that a person hid (not `in_sight`), its own `matches` would be false, so that of the equal
-    call does not count.
+    the call names a reply that a person hid (not `in_sight`), its own `matches` would be false. Then the `matches` of
+    the equal call does not count.
     """
     found: UUID | None = await db_session.raw.fetchval(
         _KNOWN,

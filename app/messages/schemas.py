@@ -270,8 +270,8 @@ class MessagePut(MessageIn):
 
     - A stored text is kept, whether you send it or not.
     - A new text is added.
-    - The selected text is an edit if it is new, and you do not send the stored text that has its index: then it
-      replaces this stored text.
+    - But if the selected text is new, and the stored text at the same index is not in your list, the selected text
+      replaces that stored text. This is an edit.
     """
 
     swipes: Swipes = Field(

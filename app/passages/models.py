@@ -14,7 +14,7 @@ from app.kit.planner import ONE_LOOKUP_EACH
 
 
 def write_is_on_a_line(table: str) -> str:
-    """Return the SQL condition that a line of the chat has the text of a row."""
+    """Return the SQL condition that a line of the chat has the text that a row of the index is about."""
     return f"""EXISTS (
     SELECT FROM messages m
     WHERE m.chat_key = {table}.chat_key AND m.message_id = {table}.message_id AND m.digest = {table}.digest

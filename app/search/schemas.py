@@ -83,10 +83,10 @@ class HitOut(BaseModel):
         "the last, for a fact all, for another text at most the newest 50."
     )
     first_seq: int | None = Field(
-        description="The seq of the first message that it is about; if there is none, of the message that it follows, "
-        "or null."
+        description="The seq of the first message that the hit is about. If it is about no message, this is the seq of "
+        "the message that it follows, or null."
     )
-    last_seq: int | None = Field(description="The seq of the last message that it is about, likewise.")
+    last_seq: int | None = Field(description="The seq of the last message that the hit is about, likewise.")
     sent_at: datetime | None = Field(
         description="When the message at `last_seq` was sent; null if it is deleted or there is none."
     )
