@@ -36,6 +36,11 @@ from tests.talk import append, ok, put, talk
 
 EXAMPLES = int(os.environ.get("TESTS_EXAMPLES", "50"))
 SEED = int(os.environ.get("TESTS_SEED", "0"))
+MOST_ATTEMPTS = 8
+"""How often an operation gets EXAMPLES examples, with another seed each time, until one of them succeeds.
+
+The schema cannot state all rules, so few of its examples are accepted by some operations.
+"""
 Operation = APIOperation[Any, Any, Any, Any]
 
 SHORT_HISTORY = {"history": {"keep_messages": 4, "grow_messages": 4, "max_messages": 9}}
@@ -116,7 +121,6 @@ async def test_the_answers_conform(stack: Stack, client: httpx.AsyncClient, oper
     elsewhere = operation.as_strategy()
     wrong = operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
 
-    @seed(SEED)
     @settings(
         max_examples=EXAMPLES,
         deadline=None,
@@ -132,12 +136,18 @@ async def test_the_answers_conform(stack: Stack, client: httpx.AsyncClient, oper
         )
         STATUSES[operation.label][answer.status_code] += 1
 
-    await asyncio.to_thread(send)
+    for attempt in range(MOST_ATTEMPTS):
+        await asyncio.to_thread(seed(SEED + attempt)(send))
+        if has_succeeded(operation.label):
+            break
+
+
+def has_succeeded(label: str) -> bool:
+    return any(200 <= status < 300 for status in STATUSES[label])
 
 
 def test_the_operations_are_reached() -> None:
     assert len(STATUSES) == len(OPERATIONS) == sum(map(len, SCHEMA["paths"].values()))
     unreached = [label for label, statuses in STATUSES.items() if set(statuses) <= {401, 403}]
     assert len(unreached) <= MAX_UNREACHED, unreached
-    unsuccessful = [label for label, statuses in STATUSES.items() if not any(200 <= one < 300 for one in statuses)]
-    assert unsuccessful == []
+    assert [label for label in STATUSES if not has_succeeded(label)] == []
