@@ -269,6 +269,11 @@ async def app(
     """The application on the process's database and the test's clock."""
     made = create_app(given_settings, clock=clock, layers=layers, connections=connections)
     yield made
+    await close_app(made)
+
+
+async def close_app(made: FastAPI) -> None:
+    """Close the connections of an application that no server has started."""
     await made.state.rate_limiter.close()
     await made.state.recall_memory.close()
     await made.state.notifier.close()

@@ -28,7 +28,7 @@ from app.main import create_app
 from app.pipeline import open_database
 from app.registry import LAYERS, registered
 from tests.background import until_waited_for
-from tests.conftest import NOON, SETTLE_S, client_of, sqlalchemy_url
+from tests.conftest import NOON, SETTLE_S, client_of, close_app, sqlalchemy_url
 from tests.layers.word_counts import LAYER, TOTAL, TOTAL_WORDS, OwnTable
 from tests.revision_watch import watch_revisions
 from tests.scripted_model import Request, ScriptedModel
@@ -73,7 +73,7 @@ async def app(
     settings = Settings(database_url=fresh_database_url, redis_url=servers.redis_url, _env_file=None)
     made = create_app(settings, clock=clock, layers=layers)
     yield made
-    await made.state.database.close()
+    await close_app(made)
 
 
 @pytest.fixture
