@@ -1,13 +1,13 @@
 """Ranks texts by how well they answer a query. Pure.
 
-A text scores for each term of the query that it has, more for rare terms, and a little less if it is long (BM25 with OR
-semantics). If vectors were compared, a text scores half by its words and half by its meaning. A word that is similar
-to a term (trigrams, as in `pg_trgm`) counts in part, so that typos and inflected forms are found. A word that differs
-from a term by its accents counts almost as much as the term. A message gains from the message next to it: an answer
-often has no word of its question. Importance and recency only decide between texts that answer about equally well. If a
-score were multiplied by them, new texts would come before texts that answer the
-query. If the client gives no query for recall, the score of a memory is also multiplied by a factor for its strength
-(`Candidate.weight`).
+A text scores for each term of the query that it has, more for rare terms, and less if it is long (BM25 with OR
+semantics); how much less follows from the texts (`_find_discount`). If vectors were compared, a text scores half by its
+words and half by its meaning. A word that is similar to a term (trigrams, as in `pg_trgm`) counts in part, so that
+typos and inflected forms are found. A word that differs from a term by its accents counts almost as much as the term.
+A message gains from the message next to it: an answer often has no word of its question. Importance and recency only
+decide between texts that answer about equally well. If a score were multiplied by them, new texts would come before
+texts that answer the query. If the client gives no query for recall, the score of a memory is also multiplied by a
+factor for its strength (`Candidate.weight`).
 """
 
 import itertools
@@ -60,7 +60,6 @@ VECTOR_SHARE = 0.5
 """The share of the meaning in a score, if vectors were compared. The words have the rest."""
 
 _SATURATION = 1.2
-_LENGTH = 0.5  # how much a long text is discounted, from 0 to 1
 _FUZZY_CHARS = 5  # shorter words have too few trigrams to be similar to each other
 
 
@@ -153,11 +152,14 @@ def rank(
             with whatever accents.
 
     """
-    terms, shares, lengths = _compare(terms, [one.text for one in candidates], stem, meant or {})
+    terms, shares, counts = _compare(terms, [one.text for one in candidates], stem, meant or {})
     having = Counter(itertools.chain.from_iterable(shares))
     rarity = {term: math.log1p((total - having[term] + 0.5) / (having[term] + 0.5)) for term in terms}
+    lengths = [sum(one.values()) for one in counts]
+    discount = _find_discount(map(len, counts), lengths)
     mean_words = sum(lengths) / max(len(lengths), 1) or 1.0
-    raw = [_weigh(one, rarity, words / mean_words) for one, words in zip(shares, lengths, strict=True)]
+    rooms = [_SATURATION * (1 - discount + discount * words / mean_words) for words in lengths]
+    raw = [_weigh(one, rarity, room) for one, room in zip(shares, rooms, strict=True)]
     best = max(raw, default=0.0) or 1.0
     span = _find_span(candidates, lowest)
     if span is None:
@@ -235,9 +237,19 @@ def similarity(one: str, other: str) -> float:
     return len(mine & others) / len(mine | others)
 
 
-def _weigh(shares: Mapping[str, float], rarity: Mapping[str, float], length: float) -> float:
-    """Return what the terms of a text add up to; `length` is 1 for a text with the mean number of words."""
-    room = _SATURATION * (1 - _LENGTH + _LENGTH * length)
+def _find_discount(distinct: Iterable[int], lengths: Sequence[int]) -> float:
+    """Return how much long texts are discounted, from 0 to 1: the root of the share of words that repeat another.
+
+    `distinct` has the number of different words of each text, and `lengths` the number of all its words. Where a long
+    text repeats its words, its terms are counted more often although it does not say more. Where it does not, a long
+    text says more than a short one, and is not discounted. docs/adr/0041 has the figures.
+    """
+    words = sum(lengths)
+    return math.sqrt(1 - sum(distinct) / words) if words else 0.0
+
+
+def _weigh(shares: Mapping[str, float], rarity: Mapping[str, float], room: float) -> float:
+    """Return what the terms of a text add up to; a term that is counted `room` times gets half of its rarity."""
     weight = 0.0
     for term, count in shares.items():
         weight += rarity[term] * count / (count + room)
@@ -322,8 +334,8 @@ class SimilarTerms(dict[str, Sequence[tuple[str, float]]]):
 
 def _compare(
     terms: Sequence[str], texts: Sequence[str], stem: Callable[[str], str] | None, meant: Mapping[str, str]
-) -> tuple[Sequence[str], list[dict[str, float]], list[int]]:
-    """Return the terms as they are compared, and the shares (`_find_shares`) and the number of words of each text."""
+) -> tuple[Sequence[str], list[dict[str, float]], list[Mapping[str, int]]]:
+    """Return the terms as they are compared, and the shares (`_find_shares`) and the words (`_count`) of each text."""
     bare, bare_meant = list_bare(terms, stem), list_bare(meant.values(), stem)
     if stem is not None:
         meant = {stem(term): stem(word) for term, word in meant.items()}
@@ -335,7 +347,7 @@ def _compare(
     for term, word in meant.items():
         forms = [word, *(form for form, _ in same.get(word, ()))]
         near[term] = [*near.get(term, ()), *((form, MEANT_SIMILARITY) for form in forms)]
-    return terms, [_find_shares(terms, one, near) for one in counts], [sum(one.values()) for one in counts]
+    return terms, [_find_shares(terms, one, near) for one in counts], counts
 
 
 def _count(text: str, terms: Sequence[str], stem: Callable[[str], str] | None, bare: Bare) -> Mapping[str, int]:

@@ -68,6 +68,8 @@ def score_slowly(terms: list[str], candidates: list[Candidate], total: int) -> d
         return max((like * times for like, times in near if like >= LEAST_SIMILARITY), default=0.0)
 
     mean = sum(text.total() for text in texts) / max(len(texts), 1)
+    repeated = sum(times - 1 for text in texts for times in text.values())
+    discount = (repeated / max(sum(text.total() for text in texts), 1)) ** 0.5
     raw = []
     for text in texts:
         value = 0.0
@@ -76,7 +78,7 @@ def score_slowly(terms: list[str], candidates: list[Candidate], total: int) -> d
             found = sum(1 for other in texts if count(term, other) > 0)
             if times:
                 rarity = math.log(1 + (total - found + 0.5) / (found + 0.5))
-                value += rarity * times / (times + 1.2 * (0.5 + 0.5 * text.total() / mean))
+                value += rarity * times / (times + 1.2 * (1 - discount + discount * text.total() / mean))
         raw.append(value)
     best = max(raw, default=0.0)
     by_place = {(one.spoken_in, one.last_seq): value for one, value in zip(candidates, raw, strict=True)}
@@ -130,6 +132,19 @@ def test_one_term_of_several_is_enough() -> None:
 def test_a_rare_term_counts_more_than_a_frequent_one() -> None:
     common = [f"lamp number {n}" for n in range(20)]
     assert order(["lamp", "ferry"], *common, "the ferry left")[0] == "the ferry left"
+
+
+def test_long_texts_that_repeat_no_word_lose_nothing() -> None:
+    short, long = "the ferry left", "ferry timetables change whenever winter storms close our little harbour again"
+    ranked = rank(["ferry"], [Candidate(short, short), Candidate(long, long)], total=100)
+    assert [one.parts["text"] for one in ranked] == [1, 1]
+
+
+def test_long_texts_are_discounted_where_texts_repeat_words() -> None:
+    short, long = "the ferry left", "the ferry and the harbour and the storm and the winter"
+    ranked = rank(["ferry"], [Candidate(long, long), Candidate(short, short)], total=100)
+    assert [one.source for one in ranked] == [short, long]
+    assert ranked[1].parts["text"] < 0.8
 
 
 def test_typos_and_inflected_words_are_found() -> None:
