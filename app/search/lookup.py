@@ -24,9 +24,10 @@ from app.passages.keys import list_wanted
 from app.passages.words import find_search_terms, has_frequent, list_patterns
 from app.scenes.book import get_scene
 from app.search import queries
+from app.search.excerpts import list_excerpts
 from app.search.meant import find_words_meant
 from app.search.queries import QueryVector, Sources, Texts, Wanted
-from app.search.ranking import Candidate, Scored, find_similarities, rank, share_chars
+from app.search.ranking import Candidate, Scored, find_similarities, rank
 from app.search.schemas import ChatSearchIn, SearchIn
 from app.search.service import statements_in_use
 from app.search.snippets import make_snippet
@@ -209,19 +210,20 @@ def _rank(texts: Texts, terms: _Terms, wide: Sequence[Row] = ()) -> list[_Found]
     """Return the texts that answer a query, best first; `wide` are further texts, which are about no message."""
     rows = [*map(dict, texts.rows), *wide]
     by_number = {str(row["number"]): row for row in _merge(rows)}
-    most_chars = share_chars(len(rows))
     speakers_of = cache(lambda characters, user_name: name_speakers(orjson.loads(characters), user_name))
+    spoken = [_word(row, speakers_of) for row in by_number.values()]
+    words = with_stems([*terms.all, *terms.meant.values()], terms.stem)
     candidates = [
         Candidate(
             number,
-            _word(row, speakers_of)[:most_chars],
+            text,
             row["importance"],
             row["last_seq"],
             row["last_seq"] / (row["head_seq"] or 1),
             row["line_id"] if row["role"] else None,
             row["similarity"],
         )
-        for number, row in by_number.items()
+        for (number, row), text in zip(by_number.items(), list_excerpts(spoken, list_patterns(words)), strict=True)
     ]
     total = texts.total + len(wide)
     ranked = rank(terms.all, candidates, total=total, stem=terms.stem, lowest=texts.lowest, meant=terms.meant)

@@ -46,9 +46,6 @@ IMPORTANCE_BONUS = 0.05
 RECENCY_BONUS = 0.03
 """How much importance and recency each add to a score at most. The words of the query add at most 1."""
 
-MOST_RANKED_CHARS = 2_000_000
-"""The most characters that are compared with a query, in all texts together (`share_chars`)."""
-
 FULL_STRENGTH = DEFAULT_IMPORTANCE
 """A memory of this strength or more is not weighed down in recall. So a new memory with the default importance competes
 with messages by its words and its meaning alone."""
@@ -206,15 +203,6 @@ def find_unmatched(
         words = _count(text, list(stems.values()), stem, bare).keys()
         left -= words | similar.find_near(words - frequent).keys()
     return [term for term in terms if stems[term] in left]
-
-
-def share_chars(texts: int) -> int:
-    """Return how many characters of each text are compared with a query; `texts` is the number of texts.
-
-    Each text gets an equal share of MOST_RANKED_CHARS. With 100 texts or fewer, its first 20,000 characters are
-    compared; with more texts, fewer.
-    """
-    return MOST_RANKED_CHARS // max(texts, 100)
 
 
 def weigh_strength(strength: float) -> float:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from app.passages.words import WORD, fold, list_bare, stem_likely
@@ -14,22 +14,27 @@ MARK = "**"
 SNIPPET_CHARS = 200
 """The most characters of the text in a snippet; marks and ellipses come in addition."""
 
+_SIMILAR = 0.5
+"""How much a similar word counts in the choice of the part; the term itself counts 1."""
+
 _ELLIPSIS = "…"
 
 
 class _Match(NamedTuple):
-    """A stretch of the text that has a term: from `start` to `end`, exclusive."""
+    """A stretch of the text that has a term, or a word similar to it: from `start` to `end`, exclusive."""
 
     start: int
     end: int
     term: str
+    is_similar: bool = False
 
 
 def make_snippet(text: str, terms: Sequence[str], stem: Callable[[str], str] | None = None) -> str:
     """Return at most SNIPPET_CHARS of a text, on one line, with each term and each similar word between marks.
 
     The snippet begins shortly before the part of SNIPPET_CHARS that has the most different terms, or before the first
-    of several such parts. If the text has no term, the snippet begins where the text begins.
+    of several such parts. A term of which a part has only a similar word counts half. If the text has no term, the
+    snippet begins where the text begins.
 
     Args:
         text: The text.
@@ -57,8 +62,10 @@ def _find(text: str, terms: Sequence[str], stem: Callable[[str], str] | None) ->
             yield from _find_inside(found, word, stems)
             continue
         (form,) = stem_likely([word], stems, stem, bare)
-        near = [form] if form in stems else [term for term, _ in similar[form]]
-        yield from (_Match(*found.span(), term) for term in near)
+        if form in stems:
+            yield _Match(*found.span(), form)
+        else:
+            yield from (_Match(*found.span(), term, is_similar=True) for term, _ in similar[form])
 
 
 def _find_inside(found: re.Match[str], word: str, terms: Sequence[str]) -> Iterator[_Match]:
@@ -77,15 +84,15 @@ def _choose(text: str, matches: Sequence[_Match]) -> tuple[int, int]:
     """Return where the snippet begins and ends, between words."""
     if len(text) <= SNIPPET_CHARS:
         return 0, len(text)
-    best = most = first = 0
-    inside: Counter[str] = Counter()
+    best, most, first = 0, 0.0, 0
+    inside: Counter[tuple[str, bool]] = Counter()
     for at, last in enumerate(matches):
-        inside[last.term] += 1
+        inside[last.term, last.is_similar] += 1
         while first < at and last.end - matches[first].start > SNIPPET_CHARS:
-            inside[matches[first].term] -= 1
+            inside[matches[first].term, matches[first].is_similar] -= 1
             first += 1
-        if (different := sum(1 for count in inside.values() if count)) > most:
-            best, most = matches[first].start, different
+        if (value := _weigh(inside)) > most:
+            best, most = matches[first].start, value
     start = max(0, min(best - SNIPPET_CHARS // 5, len(text) - SNIPPET_CHARS))
     end = start + SNIPPET_CHARS
     if start and (space := text.find(" ", start, best)) != -1:
@@ -93,6 +100,13 @@ def _choose(text: str, matches: Sequence[_Match]) -> tuple[int, int]:
     if end < len(text) and (space := text.rfind(" ", best, end)) > best:
         end = space
     return start, end
+
+
+def _weigh(inside: Mapping[tuple[str, bool], int]) -> float:
+    """Return how much the terms of a part count; `inside` counts its terms, and the words similar to each term."""
+    exact = {term for (term, is_similar), count in inside.items() if count and not is_similar}
+    similar = {term for (term, is_similar), count in inside.items() if count and is_similar}
+    return len(exact) + _SIMILAR * len(similar - exact)
 
 
 def _join(matches: Iterator[_Match]) -> list[tuple[int, int]]:

@@ -42,6 +42,14 @@ async def test_a_message_of_the_history_is_found(api: httpx.AsyncClient) -> None
     assert hit["score"] == pytest.approx(sum(hit["parts"].values()))
 
 
+async def test_the_last_words_of_long_messages_are_found(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    notes = [message(n, f"Garden note {n}: the roses are late.") for n in range(1, 131)]
+    words = " ".join(f"word{n}" for n in range(3_000))
+    await append(api, [*notes, message(131, f"{words} garden zebrafish")])
+    assert (await found(api, "garden zebrafish", limit=5))[0] == "message:m131"
+
+
 async def test_only_the_text_that_holds_is_found(api: httpx.AsyncClient) -> None:
     await begin(api)
     await append(api, [message(n, f"We sail on, day {n}.") for n in range(1, 5)])

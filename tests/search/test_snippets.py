@@ -40,6 +40,17 @@ def test_the_part_with_the_most_terms_is_chosen() -> None:
     assert snippet.endswith("…")
 
 
+def test_the_term_itself_is_preferred_to_similar_words() -> None:
+    text = f"The garden was quiet. {FILLER} Then the gardener found the gardens. {FILLER}"
+    assert "the **gardener** found" in make_snippet(text, ["gardener"])
+    assert make_snippet(text, ["garden"]).startswith("The **garden**")
+
+
+def test_a_similar_word_beside_a_term_counts() -> None:
+    text = f"The lamp. {FILLER} A lamp on the lanterm. {FILLER}"
+    assert "A **lamp** on the **lanterm**" in make_snippet(text, ["lamp", "lantern"])
+
+
 def test_a_word_longer_than_the_snippet_is_not_marked() -> None:
     word = "x" * (SNIPPET_CHARS + 1)
     assert MARK not in make_snippet(f"The lamp. {FILLER} {word} {FILLER}", [word])
