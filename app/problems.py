@@ -187,13 +187,17 @@ async def _client_disconnected(request: Request, _error: Exception) -> Response:
 
 async def _everything_else(request: Request, error: Exception) -> Response:
     log.error("%s failed", _name(request), exc_info=error)
+    request_id = current_fields().get("request")
+    # Starlette raises the error again after the response, and then uvicorn closes the connection. A client that does
+    # not know this loses the next request that it sends on it.
+    headers = {"Connection": "close", **({"X-Request-Id": request_id} if request_id else {})}
     return problem(
         500,
         code="internal",
         title="Internal error",
         detail="An unexpected error occurred. It has been logged.",
         instance=request.url.path,
-        headers={"X-Request-Id": request_id} if (request_id := current_fields().get("request")) else None,
+        headers=headers,
     )
 
 

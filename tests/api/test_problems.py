@@ -171,6 +171,7 @@ async def test_an_unexpected_error_is_logged_and_not_exposed(caplog: pytest.LogC
         with caplog.at_level(logging.ERROR):
             answer = await client.get("/broken")
     assert _problem(answer, 500)["code"] == "internal"
+    assert answer.headers["Connection"] == "close"
     assert "secret" not in answer.text
     assert "the secret of the house" in caplog.text
 
