@@ -11,11 +11,12 @@ import orjson
 
 from app.chats.characters import accepts, find_meant, list_known_names, name_speakers, word_spoken, word_unknown
 from app.chats.chat_lock import ChatRef
+from app.chats.errors import LineNotFound
 from app.chats.service import get_line
 from app.facts.book import list_held
 from app.kit.db import DbSession
-from app.kit.errors import Invalid
-from app.kit.ids import user_key
+from app.kit.errors import Invalid, NotFound
+from app.kit.ids import chat_key, user_key
 from app.kit.paging import MAX_PAGE_BYTES, count_fitting
 from app.knowledge.reading import Viewpoint, list_sources_on_line
 from app.knowledge.scopes import ScopeKey
@@ -23,12 +24,13 @@ from app.memories.book import MemoryView, list_strongest
 from app.passages.keys import list_wanted
 from app.passages.words import find_search_terms, has_frequent, list_patterns
 from app.scenes.book import get_scene
+from app.scenes.errors import SceneNotFound
 from app.search import queries
 from app.search.excerpts import list_excerpts
 from app.search.meant import find_words_meant
 from app.search.queries import QueryVector, Sources, Texts, Wanted
 from app.search.ranking import Candidate, Scored, find_similarities, rank
-from app.search.schemas import ChatSearchIn, SearchIn
+from app.search.schemas import SearchIn
 from app.search.service import statements_in_use
 from app.search.snippets import make_snippet
 from app.search.stems import Stem, stemmer_of, stemmer_of_all, with_stems
@@ -86,7 +88,7 @@ class _Found(NamedTuple):
 
 
 async def search_chat(
-    db_session: DbSession, ref: ChatRef, asked: ChatSearchIn, meaning: QueryVector | None = None, *, now: datetime
+    db_session: DbSession, ref: ChatRef, asked: SearchIn, meaning: QueryVector | None = None, *, now: datetime
 ) -> dict[str, Any]:
     """Return what a chat knows about a query (`SearchOut`).
 
@@ -136,8 +138,15 @@ async def search_user(
 
     The answer is a `SearchOut`. Words are compared by their stems if all these chats have the same stemmer. Frequent
     words of English are left out of the query, unless each of these chats has a language and it is not English.
+
+    If a line or a scene is asked for, the answer is that of `search_chat` for its chat. Raises LineNotFound or
+    SceneNotFound if none of these chats has the line or the scene, and what `search_chat` raises.
     """
     owner = user_key(tenant, user_id)
+    if asked.line is not None or asked.scene is not None:
+        chat_id = await _find_chat(db_session, owner, asked)
+        ref = ChatRef(tenant, chat_id, chat_key(tenant, chat_id), only_user=user_id)
+        return await search_chat(db_session, ref, asked, meaning, now=now)
     languages = await queries.list_languages(db_session.raw, owner)
     stem = stemmer_of_all(languages)
     foreign = None if any(map(has_frequent, languages)) else next(iter(languages), None)
@@ -150,6 +159,19 @@ async def search_user(
         found = {row["source"] for row in texts.rows}
         wide = await _list_wide(db_session, ScopeKey.of_user(tenant, user_id), asked, found, now=now)
     return await _answer(db_session, texts, _Terms(terms, stem), asked.limit, wide, with_vectors=meaning is not None)
+
+
+async def _find_chat(db_session: DbSession, owner: UUID, asked: SearchIn) -> str:
+    """Return the id of the chat of the line that is asked for, or else of the scene; of a user's searched chats."""
+    if asked.line is not None:
+        found = await queries.find_chat(db_session.raw, owner, line=asked.line)
+        unknown: NotFound = LineNotFound(f"No chat that is searched has the line {str(asked.line)!r}.")
+    else:
+        found = await queries.find_chat(db_session.raw, owner, scene=asked.scene)
+        unknown = SceneNotFound(f"No chat that is searched has the closed scene {str(asked.scene)!r}.")
+    if found is None:
+        raise unknown
+    return found
 
 
 async def _list_wide(

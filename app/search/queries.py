@@ -6,9 +6,22 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.kit.db import Connection
+from app.kit.planner import ONE_LOOKUP_EACH
 from app.layers.documents import Fading
 from app.messages.range_reads import list_newest_of_ranges
 from app.search.statements import MAX_MESSAGE_TOKENS, OF_USER
+
+_CHAT_THAT_HAS = f"""
+    SELECT c.chat_id FROM chats c CROSS JOIN LATERAL ({{part}} {ONE_LOOKUP_EACH}) AS part
+    WHERE {OF_USER} ORDER BY c.created_at, c.chat_key LIMIT 1"""  # noqa: S608 - of constants
+
+_CHAT_OF_LINE = _CHAT_THAT_HAS.format(part="SELECT 1 FROM chats l WHERE l.chat_key = c.chat_key AND l.line_id = $2")
+
+_CHAT_OF_SCENE = _CHAT_THAT_HAS.format(
+    part="""
+        SELECT 1 FROM scenes s WHERE s.chat_key = c.chat_key AND s.line_id = c.line_id AND s.scene_id = $2
+            AND s.lifted_at IS NULL"""
+)
 
 
 class Question(NamedTuple):
@@ -151,6 +164,19 @@ async def list_languages(connection: Connection, user_key: UUID) -> list[str | N
     """Return the different languages of the chats that `look_up_of_user` searches; None for a chat without one."""
     rows = await connection.fetch(f"SELECT DISTINCT c.language FROM chats c WHERE {OF_USER}", user_key)  # noqa: S608
     return [row["language"] for row in rows]
+
+
+async def find_chat(
+    connection: Connection, user_key: UUID, *, line: UUID | None = None, scene: UUID | None = None
+) -> str | None:
+    """Return the id of the chat with a line, or without `line` of the chat whose current line has a closed scene.
+
+    Only chats that `look_up_of_user` searches are considered, and None is returned if none of them has it. Copies of a
+    chat can have the same lines and scenes; of these, the oldest is returned.
+    """
+    statement, wanted = (_CHAT_OF_LINE, line) if line is not None else (_CHAT_OF_SCENE, scene)
+    found: str | None = await connection.fetchval(statement, user_key, wanted)
+    return found
 
 
 async def _search(connection: Connection, statement: str, given: Sequence[Any], meaning: Sequence[Any]) -> Texts:

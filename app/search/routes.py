@@ -13,7 +13,7 @@ from app.knowledge.errors import UserNotFound
 from app.search.deps import Embedders
 from app.search.lookup import search_chat, search_user
 from app.search.meaning import embed_query
-from app.search.schemas import ChatSearchIn, SearchIn, SearchOut
+from app.search.schemas import SearchIn, SearchOut
 
 _TAGS: list[Any] = ["knowledge"]
 
@@ -22,7 +22,7 @@ router = APIRouter(tags=_TAGS, route_class=KeyedRoute)
 
 @router.post("/v1/chats/{chat_id}/memories/search", response_model=SearchOut)
 async def search_memories(
-    ref: ReadingChat, body: ChatSearchIn, pool: Pool, embedders: Embedders, clock: Now
+    ref: ReadingChat, body: SearchIn, pool: Pool, embedders: Embedders, clock: Now
 ) -> OrjsonResponse:
     """Search everything that a chat knows.
 
@@ -53,7 +53,8 @@ async def search_user_memories(
 ) -> OrjsonResponse:
     """Search what is known of a user, and the user's chats.
 
-    Only the current lines of chats that have `search.across_chats` are searched.
+    Only the current lines of chats that have `search.across_chats` are searched. With `scene` or `line`, only the chat
+    of that scene or line is searched, if it is one of these chats, and the results are those of a search in that chat.
     """
     meaning = await embed_query(embedders(caller.tenant), body.query)
     async with pool.unit_of_work(caller.tenant) as db_session:

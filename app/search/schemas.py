@@ -13,7 +13,7 @@ Kind = Literal["message", "memory", "memo", "summary", "recap", "diary", "fact"]
 
 
 class SearchIn(RequestModel):
-    """A search in the chats of a user."""
+    """A search in a chat, or in the chats of a user."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"query": "the brass key", "limit": 5, "kinds": ["message"]}]}
@@ -39,13 +39,16 @@ class SearchIn(RequestModel):
         description="Only messages of this character, its diary, and other texts that its prompt may contain. By "
         "default those of all characters. Facts are those that `GET …/facts` lists for the same character.",
     )
-
-
-class ChatSearchIn(SearchIn):
-    """A search in a chat."""
-
-    scene: UUID | None = Field(None, description="The id of a closed scene: only what is about its messages is found.")
-    line: UUID | None = Field(None, description="The line to search; by default the current one.")
+    scene: UUID | None = Field(
+        None,
+        description="The id of a closed scene: only what is about its messages is found. A search over a user's chats "
+        "then searches only the chat of the scene, the oldest one if forks have the scene, too.",
+    )
+    line: UUID | None = Field(
+        None,
+        description="The line to search; by default the current one. A search over a user's chats then searches only "
+        "this line of its chat. With `scene`, the scene must be on this line.",
+    )
 
 
 class Parts(BaseModel):
