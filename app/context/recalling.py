@@ -26,7 +26,7 @@ from app.search.choice import Hit, choose, is_same, sort_by_age, word
 from app.search.known import Viewed
 from app.search.meaning import Recalling, embed_query
 from app.search.recall_memory import RecallMemory
-from app.search.service import Searched, find, list_changes, rank_found
+from app.search.service import Searched, find, list_changes, may_see_others, rank_found
 from app.search.turns import Remembered, find_tired, hash_source
 
 SEGMENT = "recalled"
@@ -119,6 +119,7 @@ async def find_recalled(
         ref.only_chat,
         fading,
         row["language"],
+        may_see_others(settings),
     )
     there = [
         *(source for item in items for source in item.sources),

@@ -13,6 +13,7 @@ from app.diary.queries import DOCUMENTS, OF_CHAT_ITSELF, OF_CURRENT, OF_LINE
 from app.diary.routes import router
 from app.diary.segment import RECENT, SEGMENT, contribute
 from app.diary.settings import DiarySettings
+from app.diary.shared.queries import DOCUMENTS as SHARED_DOCUMENTS
 from app.diary.shared.queries import SHARES
 from app.diary.shared.service import erase_owner, on_line_replaced
 from app.diary.tools import SAVE_MEMORY
@@ -46,5 +47,7 @@ LAYER = Layer(
     contribute=contribute,
     documents=DOCUMENTS,
     document_kinds=("diary",),
+    shared_documents=SHARED_DOCUMENTS,
+    shares_texts=lambda settings: DiarySettings.of(settings).is_shared,
     erase_owner=erase_owner,
 )

@@ -75,6 +75,27 @@ class ScopeDocument(NamedTuple):
 SCOPE_COLUMNS = ", ".join(ScopeDocument._fields)
 
 
+class SharedDocument(NamedTuple):
+    """A text of another chat of the user. A layer's query `shared_documents` selects these columns.
+
+    Attributes:
+        chat_key: The key of the chat that has the text. The vector of the text is looked up there, so no vector of it
+            remains if that chat is erased.
+        chat_id: The id of that chat.
+        source: Its source, as that of a `Document`; no other text of the query has it.
+        text: The text to search.
+
+    """
+
+    chat_key: UUID
+    chat_id: str
+    source: str
+    text: str
+
+
+SHARED_COLUMNS = ", ".join(SharedDocument._fields)
+
+
 async def list_documents(
     db_session: DbSession,
     layers: Sequence[Layer],
@@ -138,6 +159,19 @@ def write_scope_documents(layers: Sequence[Layer], condition: Callable[[str], st
         f"SELECT d.* FROM ({layer.scope_documents}) AS d ({SCOPE_COLUMNS}) WHERE {condition(_write_kinds(layer))}"  # noqa: S608 - of constants
         for layer in layers
         if layer.scope_documents is not None
+    )
+
+
+def write_shared_documents(layers: Sequence[Layer], condition: Callable[[str], str]) -> str:
+    """Return the query of the texts of other chats that a chat sees, or "" if no layer has any.
+
+    Its columns are the fields of `SharedDocument`. The rows `c` and `q`, and `condition`, are those of
+    `write_documents`.
+    """
+    return " UNION ALL ".join(
+        f"SELECT d.* FROM ({layer.shared_documents}) AS d ({SHARED_COLUMNS}) WHERE {condition(_write_kinds(layer))}"  # noqa: S608 - of constants
+        for layer in layers
+        if layer.shared_documents is not None
     )
 
 

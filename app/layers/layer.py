@@ -106,6 +106,10 @@ async def _keep_cache(_db_session: DbSession, _head: Head) -> None:
     """Do nothing, because the layer stores no data on the line's row."""
 
 
+def _share_nothing(settings: ChatSettings) -> bool:  # noqa: ARG001
+    return False
+
+
 def _contribute_nothing(_view: View) -> Contributed:
     return Contributed()
 
@@ -176,6 +180,11 @@ class Layer:
         scope_documents: If `documents` also finds what is known in the scopes above the chat (`OWNERS_OF_CHAT`), the
             query of these texts for one such scope (`app/layers/documents.py`). A search over many chats of a user
             reads each scope once with it, and not once for each chat.
+        shared_documents: A query on the line's row `c` for valid texts of the user's other chats that this chat sees,
+            too (`SharedDocument` in `app/layers/documents.py`). A search of the chat finds them, unless the caller sees
+            only the chat itself. A search over the user's chats finds each text in its own chat.
+        shares_texts: (settings) → whether a chat with these settings may see such texts. If not, the statements of its
+            searches leave the query out, because PostgreSQL would need time to prepare it.
         documents_change_with: The names of the changes of a line (`app/chats/revision.py`) that may change the texts of
             the current line. Set it only if these texts depend only on the line, the character, what is known of the
             user and the tenant, and the time. The time may change them only slowly: recall remembers the texts in the
@@ -237,6 +246,8 @@ class Layer:
     documents: str | None = None
     document_kinds: tuple[str, ...] = ()
     scope_documents: str | None = None
+    shared_documents: str | None = None
+    shares_texts: Callable[[ChatSettings], bool] = _share_nothing
     documents_change_with: tuple[str, ...] = ()
     erase_owner: Callable[..., Awaitable[None]] = _erase_nothing_else
     segments: tuple[SegmentSpec, ...] = ()

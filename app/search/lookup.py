@@ -13,6 +13,7 @@ from app.chats.characters import accepts, find_meant, list_known_names, name_spe
 from app.chats.chat_lock import ChatRef
 from app.chats.errors import LineNotFound
 from app.chats.service import get_line
+from app.chats.settings import effective
 from app.facts.book import list_held
 from app.kit.db import DbSession
 from app.kit.errors import Invalid, NotFound
@@ -31,7 +32,7 @@ from app.search.meant import find_words_meant
 from app.search.queries import QueryVector, Sources, Texts, Wanted
 from app.search.ranking import Candidate, Scored, find_similarities, rank
 from app.search.schemas import SearchIn
-from app.search.service import statements_in_use
+from app.search.service import may_see_others, statements_in_use
 from app.search.snippets import make_snippet
 from app.search.stems import Stem, stemmer_of, stemmer_of_all, with_stems
 
@@ -109,7 +110,9 @@ async def search_chat(
         wanted = wanted._replace(first_seq=scene.first_seq, last_seq=scene.scene.last_seq)
     line = (ref.key, chat.line_id)
     used = statements_in_use(with_vectors=meaning is not None)
-    statement = used.own_of_chat if ref.only_chat else used.of_chat
+    statement = used.shared_of_chat if may_see_others(effective(chat.settings)) else used.of_chat
+    if ref.only_chat:
+        statement = used.own_of_chat
     texts, meant = Texts([]), dict[str, str]()
     if terms or meaning:
         texts = await queries.look_up_in_chat(db_session.raw, statement, line, wanted, meaning)

@@ -73,7 +73,10 @@ class HitOut(BaseModel):
     id: str = Field(
         description="Its id; of a summary or a running recap, its version; of a scene's recap, the id of the scene."
     )
-    chat_id: str | None = Field(description="The chat in which it was found; null if found only in the user's scope.")
+    chat_id: str | None = Field(
+        description="The chat in which it was found; of an entry of a shared diary, the chat in which it was "
+        "written; null if found only in the user's scope."
+    )
     text: str = Field(description="The whole text; of a fact, its key and its value.")
     snippet: str = Field(
         description="The part of the text that answers best, about 200 characters on one line, with the found words "

@@ -2,13 +2,14 @@
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from app.chats.characters import word_spoken
+from app.chats.settings import ChatSettings
 from app.embeddings.scale import scale_similarity
 from app.kit.db import Connection
 from app.layers.documents import Document, Fading
@@ -29,6 +30,7 @@ MOST_CHARS_INLINE = 8_000
 
 _statements: dict[bool, Statements] = {}  # for the layers that this process searches; by `with_vectors`
 _kinds_remembered: list[str] = []  # the kinds of those texts of these layers that recall remembers
+_sharing: list[Callable[[ChatSettings], bool]] = []  # `Layer.shares_texts` of these layers
 _names_of_changes: list[str] = []  # the names of the changes of a line after which remembered texts can be outdated
 
 
@@ -45,6 +47,7 @@ class Searched(NamedTuple):
         only_chat: Whether only what the chat itself knows is found, and nothing of wider scopes.
         fading: How the age of a memory affects the search (`Fading`).
         language: The language of the chat (BCP 47), if known; words are compared by its stems (`stems.py`).
+        with_shared: Whether the chat may see texts of the user's other chats (`may_see_others`).
 
     """
 
@@ -57,6 +60,7 @@ class Searched(NamedTuple):
     only_chat: bool = False
     fading: Fading = "archives"
     language: str | None = None
+    with_shared: bool = False
 
     @property
     def stem(self) -> Stem:
@@ -73,9 +77,15 @@ def search_layers(layers: Sequence[Layer]) -> None:
     _statements.update(
         {with_vectors: write_search(layers, with_vectors=with_vectors) for with_vectors in (False, True)}
     )
+    _sharing[:] = [layer.shares_texts for layer in layers]
     remembered = [layer for layer in layers if layer.documents_change_with]
     _kinds_remembered[:] = [kind for layer in remembered for kind in layer.document_kinds]
     _names_of_changes[:] = list(dict.fromkeys(name for layer in remembered for name in layer.documents_change_with))
+
+
+def may_see_others(settings: ChatSettings) -> bool:
+    """Return whether a chat with these settings may see texts of the user's other chats (`Layer.shared_documents`)."""
+    return any(shares_texts(settings) for shares_texts in _sharing)
 
 
 def list_changes() -> Sequence[str]:
@@ -169,7 +179,9 @@ async def find(
         viewed is not None,
     )
     used = statements_in_use(with_vectors=meaning is not None)
-    statement = used.own_recall if line.only_chat else used.recall
+    statement = used.shared_recall if line.with_shared else used.recall
+    if line.only_chat:
+        statement = used.own_recall
     texts = await list_candidates(connection, statement, question, meaning)
     if viewed is None:
         return Found(texts)

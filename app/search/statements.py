@@ -5,7 +5,13 @@ from typing import NamedTuple
 
 from app.kit.planner import COMPUTED_ONCE, ONE_LOOKUP_EACH
 from app.knowledge.liveness import keep_to_chat
-from app.layers.documents import COLUMNS, Document, write_documents, write_scope_documents
+from app.layers.documents import (
+    COLUMNS,
+    Document,
+    write_documents,
+    write_scope_documents,
+    write_shared_documents,
+)
 from app.layers.layer import Layer
 from app.messages.rules import IS_HIDDEN_BY_SCENES, IS_NOT_DELETED, IS_NOT_HIDDEN_BY_USER, IS_OF_STORY, qualify
 from app.passages.lookup import (
@@ -107,7 +113,7 @@ _EVERYWHERE = """
         SELECT known.*, {similarity} FROM (SELECT d.*, NULL::text AS role, NULL::text AS name, {digest} AS digest,
             NULL::float8 AS likelihood
         FROM (SELECT DISTINCT ON (d.text_key) d.* FROM ({known}) AS d ORDER BY d.text_key, d.last_seq DESC) AS d
-        ) AS known{near}
+        ) AS known{near}{shared}
         UNION ALL
         SELECT {chat_columns}, NULL, d.* FROM chats c
         CROSS JOIN LATERAL ({messages}) AS d ({columns}, role, name, digest, likelihood, similarity)
@@ -119,6 +125,16 @@ _EVERYWHERE = """
             SELECT FROM messages m WHERE m.chat_key = f.chat_key AND m.line_id = f.line_id AND m.seq = f.last_seq
                 AND {is_not_deleted} AND ($7 IS NULL OR m.sent_at > $7) AND ($8 IS NULL OR m.sent_at < $8)
             {one_lookup_each}))"""
+
+# The texts of other chats are about no message of the line. The hits name the other chat.
+_SHARED = """
+        UNION ALL
+        SELECT of_others.chat_id, c.chat_key, {more_of_chat}, NULL, source, text, 0, 0, NULL, NULL, NULL, NULL, NULL,
+            NULL, {similarity}
+        FROM chats c CROSS JOIN LATERAL (
+            SELECT DISTINCT ON (d.source) d.* FROM ({viewers}) AS q CROSS JOIN LATERAL ({texts}) AS d ORDER BY d.source
+        ) AS of_others{near}
+        WHERE {which}"""
 
 _KNOWN = """
         SELECT {chat_columns}, CASE WHEN split_part(d.source, ':', 1) IN ('memory', 'fact') THEN d.source
@@ -132,7 +148,9 @@ _VIEWERS = """
             FROM jsonb_array_elements(CASE WHEN c.characters = '[]' THEN '[{}]' ELSE c.characters END) AS p
             WHERE $3::text IS NULL OR p.value ->> 'name' = $3"""
 
-_CHAT_COLUMNS = "c.chat_id, c.chat_key, c.line_id, c.characters::text, c.user_name, c.head_seq, c.message_count"
+_MORE_OF_CHAT = "c.line_id, c.characters::text, c.user_name, c.head_seq, c.message_count"
+
+_CHAT_COLUMNS = f"c.chat_id, c.chat_key, {_MORE_OF_CHAT}"
 
 _FOUND = "number, chat_id, chat_key, line_id, characters, user_name, head_seq"
 
@@ -152,6 +170,8 @@ class Statements(NamedTuple):
         recall: For a context or a tool: the texts, and messages that have left the history (`list_candidates`).
         of_chat: For a person: the texts, and the messages of a line, with the history (`look_up_in_chat`).
         of_user: The same in all chats of a user that have `search.across_chats` (`look_up_of_user`).
+        shared_recall: `recall` with texts of the user's other chats, for a chat that may see some.
+        shared_of_chat: `of_chat` with the same texts.
         own_recall: `recall` for a caller who sees only the chat itself.
         own_of_chat: `of_chat` for such a caller.
 
@@ -160,6 +180,8 @@ class Statements(NamedTuple):
     recall: str
     of_chat: str
     of_user: str
+    shared_recall: str
+    shared_of_chat: str
     own_recall: str
     own_of_chat: str
 
@@ -172,17 +194,25 @@ def write_search(layers: Sequence[Layer], *, with_vectors: bool) -> Statements:
     meaning are found, too. `recall` then has one more, which says whether the similarities of the layers' texts are
     returned as well.
     """
-    recall = _write_recall(write_documents(layers, _is_recalled) or _NO_DOCUMENTS, with_vectors=with_vectors)
+    documents = write_documents(layers, _is_recalled) or _NO_DOCUMENTS
+    recall, shared_recall = (
+        _write_recall(documents, shared, with_vectors=with_vectors)
+        for shared in ("", write_shared_documents(layers, _is_recalled))
+    )
     documents = write_documents(layers, _is_looked_up) or _NO_DOCUMENTS
     known = _write_known(documents, _OF_CHAT)
-    of_chat = _write_everywhere(known, _OF_CHAT, 11, MOST_IN_INDEX, MAX_NAMED, with_vectors=with_vectors)
+    of_chat, shared_of_chat = (
+        _write_everywhere(known, _OF_CHAT, 11, MOST_IN_INDEX, MAX_NAMED, shared, with_vectors=with_vectors)
+        for shared in ("", write_shared_documents(layers, _is_looked_up))
+    )
     known = _write_known(keep_to_chat(documents), OF_USER)
     if scopes := write_scope_documents(layers, _is_looked_up):
         known = (
             f"{known} UNION ALL SELECT * FROM ({write_scopes(scopes, _VIEWERS, OF_USER, _CHAT_COLUMNS)}) AS of_scopes"  # noqa: S608
         )
     of_user = _write_everywhere(known, OF_USER, 10, MAX_OF_EACH_CHAT, MAX_OF_EACH_CHAT, with_vectors=with_vectors)
-    return Statements(recall, of_chat, of_user, keep_to_chat(recall), keep_to_chat(of_chat))
+    own = keep_to_chat(recall), keep_to_chat(of_chat)
+    return Statements(recall, of_chat, of_user, shared_recall, shared_of_chat, *own)
 
 
 def _is_recalled(kinds: str) -> str:
@@ -197,13 +227,18 @@ def _is_looked_up(kinds: str) -> str:
     return f"($4::text[] IS NULL OR {kinds} && $4)"
 
 
-def _write_recall(documents: str, *, with_vectors: bool) -> str:
+def _write_recall(documents: str, shared: str, *, with_vectors: bool) -> str:
     parameters = Parameters(8, 10, 13, with_vectors)
     is_listed = IS_LISTED.format(text="of_layers")
     similarity, near = write_near("of_layers", "c.chat_key", f"NOT {is_listed}", parameters)
     of_layers = f"""
         SELECT {COLUMNS}, NULL::text, NULL::text, NULL::bytea, NULL::float8, {similarity}
         FROM ({documents}) AS of_layers{near}"""  # noqa: S608
+    if shared:
+        similarity, near = write_near("of_others", "of_others.chat_key", "true", parameters)
+        of_layers += f""" UNION ALL
+        SELECT source, text, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, {similarity}
+        FROM ({shared}) AS of_others{near}"""  # noqa: S608
     messages = _write_messages(_IS_RECALLED, MAX_MESSAGES, MAX_NAMED, parameters)
     texts = _TEXTS.format(
         texts=f"{of_layers} UNION ALL {messages}",
@@ -229,8 +264,15 @@ def _write_known(documents: str, which: str) -> str:
     )
 
 
+def _write_shared(texts: str, which: str, parameters: Parameters) -> str:
+    similarity, near = write_near("of_others", "of_others.chat_key", "true", parameters)
+    return _SHARED.format(
+        more_of_chat=_MORE_OF_CHAT, viewers=_VIEWERS, texts=texts, which=which, similarity=similarity, near=near
+    )
+
+
 def _write_everywhere(
-    known: str, which: str, keys: int, most_in_index: int, most_named: int, *, with_vectors: bool
+    known: str, which: str, keys: int, most_in_index: int, most_named: int, shared: str = "", *, with_vectors: bool
 ) -> str:
     parameters = Parameters(9, keys, keys + 1, with_vectors)
     similarity, near = "NULL::float8 AS similarity", ""
@@ -240,6 +282,7 @@ def _write_everywhere(
         near = f" LEFT JOIN ({write_text_similarities(chats, *parameters.given)}) AS near ON near.digest = known.digest"
     texts = _EVERYWHERE.format(
         known=known,
+        shared=_write_shared(shared, which, parameters) if shared else "",
         messages=_write_messages(_IS_LOOKED_UP, MAX_MESSAGES_LOOKED_UP, most_named, parameters),
         chat_columns=_CHAT_COLUMNS,
         lowered=_LOWERED.format(text="f", compared=COMPARED),

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.chats.characters import list_known_names, name_speakers
 from app.chats.service import get_line
+from app.chats.settings import effective
 from app.kit.wire import Text
 from app.layers.tool import Answer, Tool, ToolCall, read
 from app.memories.book import MemoryView, list_sources_by_id, view_chat
@@ -15,7 +16,7 @@ from app.messages.range_reads import list_message_ids
 from app.passages.words import find_search_terms
 from app.search.choice import Hit
 from app.search.meaning import embed_query
-from app.search.service import Searched, search
+from app.search.service import Searched, may_see_others, search
 
 KIND = "memory"
 
@@ -48,6 +49,7 @@ async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
         name_speakers(chat.characters, chat.user_name),
         only_chat=call.ref.only_chat,
         language=chat.language,
+        with_shared=may_see_others(effective(chat.settings)),
     )
     aged_at = view.find_age_time(call.now)
     found = await search(db_session.raw, searched, terms, meaning, now=aged_at, names=names)

@@ -46,6 +46,7 @@ LEAKS = words("fact", WIDE) | words("block", WIDE) | words("memory", WIDE) | {"t
 
 FACTS = words("fact") | {"taughtuser"}
 IN_PROMPT = FACTS | words("block") | words("memory") | {"diaryelsewhere"}
+FOUND = FACTS | words("memory") | {"diaryelsewhere"}
 QUERY = {"query": "lantern", "limit": 50}
 
 
@@ -80,9 +81,9 @@ READS = {
         f"memory texts of {scope}": Read("GET", f"memories/{{memory{scope}}}/history", {f"memory{scope}"})
         for scope in OF_SCOPE
     },
-    "search": Read("POST", "memories/search", FACTS | words("memory"), QUERY),
+    "search": Read("POST", "memories/search", FOUND, QUERY),
     "get_facts": Read("POST", "tools/get_facts", FACTS, {}),
-    "memory_search": Read("POST", "tools/memory_search", FACTS | words("memory"), QUERY),
+    "memory_search": Read("POST", "tools/memory_search", FOUND, QUERY),
     "memory_log": Read("POST", "tools/memory_log", FACTS | words("memory"), {}),
     "forget_fact": Read("POST", "tools/forget_fact", {"lantern_user", "lantern_chat"}, {"key": "none"}),
     "calls": Read("GET", "tools/calls", {"taughtuser"}),

@@ -168,6 +168,25 @@ async def test_a_fork_copies_the_vectors_of_its_texts(
     assert (await count_texts(database, tenant), await count_texts(database, tenant, "f")) == (0, 2)
 
 
+async def test_a_shared_diary_is_found_by_its_own_vectors(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    for chat_id in ("c", "d"):
+        await begin(api, chat_id, memos={"enabled": False}, diary={"scope": "character"}, recall={"mode": "auto"})
+        await append(api, rest(1, 4), chat_id)
+    for content in (FERRY, CAT):
+        ok(await api.post("/v1/chats/d/diary", json={"content": content}), 201)
+    await settle(dispatcher, clock)
+    assert (await count_texts(database, tenant), await count_texts(database, tenant, "d")) == (0, 2)
+    hit, *_ = (await search(api, "Which ship?", kinds=["diary"]))["hits"]
+    assert (hit["text"], hit["parts"]["text"], hit["parts"]["vector"]) == (FERRY, 0, pytest.approx(0.5))
+    found = ok(await api.post(f"{CHAT}/tools/memory_search", json={"query": "Who purrs?"}), 200)["result"]
+    assert CAT in found.splitlines()[1]
+    ok(await api.delete("/v1/chats/d"), 204)
+    assert await list_found(api, "Which ship?") == []
+    assert await count_texts(database, tenant, "d") == 0
+
+
 @pytest.mark.usefixtures("story")
 async def test_nothing_is_made_again_without_a_change(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedEmbeddings

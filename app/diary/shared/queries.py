@@ -76,6 +76,18 @@ _HELD = f"""
     WHERE e.character IN {_NAMES} AND {_HOLDS} AND {_NOT_OWN}"""  # noqa: S608
 
 
+# An entry that the segment `diary` holds is read from the chat from which the segment has it, as in the list.
+DOCUMENTS = f"""
+    SELECT DISTINCT ON (f.entry_id) f.chat_key, f.chat_id, 'diary:' || f.entry_id, f.content
+    FROM jsonb_array_elements(c.characters) AS p CROSS JOIN LATERAL (
+        SELECT h.*, 0 AS rank FROM ({_HELD}) AS h
+        UNION ALL
+        SELECT n.*, 1 FROM ({_NEWEST}) AS n) AS f
+    WHERE {SHARES} AND p.value ->> 'name' = q.character
+    ORDER BY f.entry_id, f.rank"""  # noqa: S608
+"""A query on the rows `c` and `q` of a search: the entries of other chats that `GET …/diary/shared` lists."""
+
+
 def _write_rows(entries: str) -> str:
     """Return a scalar subquery that selects [character, entries] for each character of the line, as JSON."""
     return f"""(
