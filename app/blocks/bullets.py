@@ -1,4 +1,4 @@
-"""The lines of the block `facts` that are made from memories: the most important ones, one line each. Pure.
+"""The lines of the block `facts` that are made from the most important memories, one line each. Pure.
 
 The block begins with these lines, or they follow the whole text that a tool or the service wrote. A block whose whole
 text a person wrote has no such lines.

@@ -50,12 +50,12 @@ BLOCKS_OF_LINE = f"""
     SELECT CASE WHEN q.log IS NOT NULL OR q.important IS NOT NULL
         THEN '[' || coalesce(q.log, '[]') || ',' || coalesce(q.important, '[]') || ']' END
     FROM (SELECT ({_LOG_JSON}) AS log, ({_IMPORTANT_JSON})::text AS important {COMPUTED_ONCE}) AS q"""  # noqa: S608
-"""A scalar subquery that returns two lists as JSON: the live operations on the blocks, and the important memories, of
-all scopes that the line sees. NULL if both lists are empty."""
+"""A scalar subquery that returns two lists as JSON: the live operations on the blocks, and the most important memories,
+of all scopes that the line sees. NULL if both lists are empty."""
 
 
 async def list_important(db_session: DbSession, view: Viewpoint) -> list[Important]:
-    """Return the important memories of each scope of the view, in no order; none if the settings exclude them."""
+    """Return the most important memories of each scope of the view, in no order; none if the settings exclude them."""
     if view.line is not None:
         return await list_important_of_line(db_session, view.line, only_chat=view.only_chat)
     scope = view.scope
@@ -66,9 +66,9 @@ async def list_important(db_session: DbSession, view: Viewpoint) -> list[Importa
 async def list_important_of_line(
     db_session: DbSession, line: tuple[UUID, UUID], *, only_chat: bool = False
 ) -> list[Important]:
-    """Return the important memories of each scope that a line sees, those of all characters included, in no order.
+    """Return the most important memories of each scope that a line sees, in no order.
 
-    There are none if the chat's settings exclude them.
+    Those of all characters are included. There are none if the chat's settings exclude them.
     """
     query = _IMPORTANT_OF_CHAT_ITSELF if only_chat else _IMPORTANT_OF_CHAT
     return _important(await db_session.raw.fetch(query, *line))

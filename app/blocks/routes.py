@@ -41,8 +41,9 @@ async def list_blocks(
 
     A block is written as a whole or edited. A text that was written as a whole hides the texts of wider scopes. An edit
     is applied to the text of the wider scope, but only this chat sees its result: if the chat appends a sentence, it
-    has the text of the scope `user` and then the sentence. The service itself writes memories of importance 0.7 or more
-    into the block `facts`. A block into which nothing was written is left out.
+    has the text of the scope `user` and then the sentence. The service itself writes memories into the block `facts`:
+    the 50 most important ones, chosen again whenever one of importance 0.7 or more arrives. A block into which nothing
+    was written is left out.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, limit, cursor)

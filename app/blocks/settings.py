@@ -19,9 +19,10 @@ class BlockSettings(LayerSettings, PlacementSettings):
     )
     from_memories: bool = Field(
         True,
-        description="Whether the block `facts` begins with the memories of importance 0.7 or more. It never "
-        "does if `enabled` is false, or if a person wrote the whole text. After a character wrote the whole text, only "
-        "memories that are learnt later are added.",
+        description="Whether the block `facts` begins with the 50 most important memories, which are chosen again "
+        "whenever a memory of importance 0.7 or more arrives. It never does if `enabled` is false, or if a person "
+        "wrote the whole text. After a character wrote the whole text, only memories that enter the block later are "
+        "added.",
     )
     budget: Budget | None = Field(
         None,

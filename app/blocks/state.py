@@ -16,7 +16,7 @@ async def export_state(
 ) -> list[dict[str, Any]]:
     """Return the text of each block in each scope that a line sees, sorted by scope and label.
 
-    The text of a scope is the one that a chat sees if nearer scopes have no operations and no important memories.
+    The text of a scope is the one that the chat would see without the operations and the memories of nearer scopes.
     """
     log = drop_deleted(await list_log_of_line(db_session, line, KIND, only_chat=only_chat))
     important = await list_important_of_line(db_session, line, only_chat=only_chat)

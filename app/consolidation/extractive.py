@@ -115,7 +115,7 @@ def _quote(
 def _rate(excerpt: Excerpt, *, in_story: bool) -> float:
     """Return the importance by the rules.
 
-    The core block `facts` contains memories with an importance of LEAST_IMPORTANCE or more. The rules give this
+    The core block `facts` contains a quotation only if its importance is LEAST_IMPORTANCE or more. The rules give this
     importance only to sentences that are certain (`is_certain`), in messages of the user or the assistant that tell no
     story.
     """

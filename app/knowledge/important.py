@@ -1,17 +1,17 @@
-"""Chooses important memories: the most important ones, each from the nearest scope that has it. Pure."""
+"""Chooses the most important memories, each from the nearest scope that has it. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 LEAST_IMPORTANCE = 0.7
-"""A memory is important from this importance on."""
+"""A memory is important from this importance on. When one arrives, the most important memories are chosen again."""
 
 MOST = 50
-"""The maximum number of important memories that are read from one scope, and that are chosen from all scopes."""
+"""The maximum number of memories that are read from one scope, and that are chosen from all scopes."""
 
 
 class Important(NamedTuple):
-    """An important memory, as one scope has it.
+    """One of the most important memories of a scope.
 
     Attributes:
         rank: The rank of the scope (`known.SCOPES`).
@@ -19,7 +19,7 @@ class Important(NamedTuple):
         key: The id of the memory.
         statement_id: The id of the statement with its text, as a UUID, or as text if it was read from JSON.
         content: The text.
-        importance: From LEAST_IMPORTANCE to 1.
+        importance: From 0 to 1.
         learnt_us: When the text was learnt, in microseconds since 1970.
 
     """

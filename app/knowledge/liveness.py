@@ -74,8 +74,18 @@ SCOPE_GIVEN = """
     SELECT scope.owner_key, scope.line_id, scope.rank, scope.character, NULL::text AS current_name"""
 """The scope in the row `scope` of a layer's query `scope_documents` (`app/layers/documents.py`)."""
 
-IS_IMPORTANT = f"kind = 'memory' AND importance >= {LEAST_IMPORTANCE} AND archived IS NOT TRUE"
-"""The condition of the partial index, in which the most important statements of a scope come first."""
+IS_IMPORTANT = f"kind = 'memory' AND importance >= {LEAST_IMPORTANCE}"
+"""The condition of the partial index in which the important texts of a scope are in the order of their arrival."""
+
+IS_RANKED = (
+    f"kind = 'memory' AND (importance >= {LEAST_IMPORTANCE} OR (importance >= 0 AND origin <> 'extractive')) "
+    "AND archived IS NOT TRUE"
+)
+"""The condition of the partial index in which the most important texts of a scope come first.
+
+A quotation that a rule has chosen (the origin `extractive`) has to be important: its importance is a guess, and most of
+those below tell what happened.
+"""
 
 LEARNT_US = "(extract(epoch FROM {}.learnt_at) * 1000000)::bigint"
 """SQL for the time of a statement, in microseconds since 1970."""
@@ -267,8 +277,13 @@ def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: st
     """Return the query of the most important memories that hold in each of `owners`.
 
     Its columns are those of `Important`. The newest live text of a memory holds, unless the memory was forgotten, or a
-    person put it into the archive. The query reads statements in the order of importance until it has found enough
-    that hold.
+    person put it into the archive. The query reads statements in the order of importance until it has found enough that
+    hold.
+
+    Only statements count whose id is not greater than that of the newest live important statement of all `owners`;
+    without such a statement, the query returns no rows. So a memory of less importance is in the result from the next
+    arrival of an important one on. The important statement does not have to hold: if it is replaced, forgotten or put
+    into the archive, the other memories stay.
 
     Args:
         owners: The query of the scopes.
@@ -279,6 +294,7 @@ def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: st
             forgotten or replaced in the chat, unless a person set that text.
 
     """
+    of_scope = "s.owner_key = o.owner_key AND s.line_id = o.line_id AND s.character = o.character"
     of_chat = f"s.owner_key = {chat} AND s.line_id = '{CHAT_WIDE}' AND s.character = '' AND s.kind = 'memory'"
     in_chat = f"""AND NOT (o.rank > 0 AND EXISTS (
                 SELECT FROM statements s WHERE {of_chat} AND s.key = i.key AND {is_live} {ONE_LOOKUP_EACH}))
@@ -286,17 +302,20 @@ def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: st
                 SELECT unnest(s.forgotten) FROM statements s
                 WHERE {of_chat} AND s.forgotten IS NOT NULL AND {is_live})))"""  # noqa: S608
     return f"""
+    WITH owners AS ({owners}), newest AS MATERIALIZED (
+        SELECT n.statement_id FROM owners o CROSS JOIN LATERAL (
+            SELECT s.statement_id FROM statements s WHERE {of_scope} AND {IS_IMPORTANT} AND {is_live}
+            ORDER BY s.statement_id DESC LIMIT 1) AS n
+        WHERE {wanted} ORDER BY n.statement_id DESC LIMIT 1)
     SELECT o.rank, o.current_name AS character, n.key, n.statement_id, n.content, n.importance,
         {LEARNT_US.format("n")} AS learnt_us
-    FROM ({owners}) AS o CROSS JOIN LATERAL (
+    FROM newest CROSS JOIN owners o CROSS JOIN LATERAL (
         SELECT i.* FROM (
             SELECT * FROM statements s
-            WHERE s.owner_key = o.owner_key AND s.line_id = o.line_id AND s.character = o.character
-                AND {IS_IMPORTANT} AND s.content IS NOT NULL AND {is_live}) AS i
+            WHERE {of_scope} AND {IS_RANKED} AND s.statement_id <= newest.statement_id
+                AND s.content IS NOT NULL AND {is_live}) AS i
         WHERE NOT EXISTS (
-                SELECT FROM statements s WHERE s.owner_key = o.owner_key AND s.line_id = o.line_id
-                    AND s.character = o.character AND s.kind = 'memory' AND s.key = i.key
+                SELECT FROM statements s WHERE {of_scope} AND s.kind = 'memory' AND s.key = i.key
                     AND (s.learnt_at, s.statement_id) > (i.learnt_at, i.statement_id) AND {is_live} {ONE_LOOKUP_EACH})
             {in_chat if chat else ""}
-        ORDER BY i.importance DESC, i.learnt_at DESC, i.statement_id DESC LIMIT {MOST}) AS n
-    WHERE {wanted}"""  # noqa: S608 - constants only
+        ORDER BY i.importance DESC, i.learnt_at DESC, i.statement_id DESC LIMIT {MOST}) AS n"""  # noqa: S608 - constants only

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
 from app.kit.owners import CHAT_WIDE, NO_LINE
-from app.knowledge.liveness import IS_IMPORTANT
+from app.knowledge.liveness import IS_IMPORTANT, IS_RANKED
 
 Time = TIMESTAMP(timezone=True)
 
@@ -51,6 +51,25 @@ class Statement(Table):
         CheckConstraint("(pattern IS NOT NULL) = (operation IS NOT DISTINCT FROM 'search_replace')", name="pattern"),
         Index("ix_statements_key", "owner_key", "line_id", "kind", "character", "key", "learnt_at", "statement_id"),
         Index(
+            "ix_statements_ranked",
+            "owner_key",
+            "line_id",
+            "character",
+            text("importance DESC"),
+            text("learnt_at DESC"),
+            text("statement_id DESC"),
+            postgresql_where=text(IS_RANKED),
+        ),
+        Index(
+            "ix_statements_arrival",
+            "owner_key",
+            "line_id",
+            "character",
+            text("statement_id DESC"),
+            postgresql_where=text(IS_IMPORTANT),
+        ),
+        # The former index: only processes of the former release read it. The release after the next one can drop it.
+        Index(
             "ix_statements_important",
             "owner_key",
             "line_id",
@@ -58,7 +77,7 @@ class Statement(Table):
             text("importance DESC"),
             text("learnt_at DESC"),
             text("statement_id DESC"),
-            postgresql_where=text(IS_IMPORTANT),
+            postgresql_where=text("kind = 'memory' AND importance >= 0.7 AND archived IS NOT TRUE"),
         ),
         {"info": {"has_lines": False}},
     )

@@ -8,6 +8,7 @@ from uuid import UUID
 from app.chats.head import Head
 from app.kit.db import DbSession
 from app.kit.ids import uuid7
+from app.knowledge.important import LEAST_IMPORTANCE
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Said, Source, learn_by_messages, lock_scope, teach_by_messages
 from app.layers.derived import Origin
@@ -104,11 +105,12 @@ async def remember(
     contents = [one.content for one in learnt]
     known = await read_known(db_session, head, scope, character, settings, aged_at, contents)
     found = []
-    for one in learnt:
+    for one, statement_id in zip(learnt, _make_ids(learnt), strict=True):
         verdict = known.compare(one.content, settings.dedupe_threshold)
         while isinstance(verdict, Taught):
-            statement_id = verdict.statement_id
-            taught = await teach_by_messages(db_session, head, scope, statement_id, one.sources, layer=NAME, now=now)
+            taught = await teach_by_messages(
+                db_session, head, scope, verdict.statement_id, one.sources, layer=NAME, now=now
+            )
             if taught is not None:
                 break
             known.drop(verdict)  # another chat has just taken it back
@@ -119,8 +121,20 @@ async def remember(
         elif isinstance(verdict, Forgotten):
             found.append(Remembered("forgotten", verdict.memory_id))
         else:
-            found.append(await _store(db_session, head, scope, one, verdict, known.held, at + one.after, now))
+            found.append(
+                await _store(db_session, head, scope, one, statement_id, verdict, known.held, at + one.after, now)
+            )
     return found
+
+
+def _make_ids(learnt: Sequence[LearntMemory]) -> Sequence[UUID]:
+    """Return the id of each sentence's statement. Important sentences have the greatest ids.
+
+    So all sentences that were learnt together reach the block `facts` together (`write_important` in `liveness.py`).
+    """
+    by_importance = sorted(range(len(learnt)), key=lambda at: learnt[at].importance >= LEAST_IMPORTANCE)
+    ids = {at: uuid7() for at in by_importance}
+    return [ids[at] for at in range(len(learnt))]
 
 
 async def _store(
@@ -128,17 +142,17 @@ async def _store(
     head: Head,
     scope: ScopeKey,
     learnt: LearntMemory,
+    statement_id: UUID,
     former: Held | None,
     held: dict[UUID, Held],
     at: datetime,
     now: datetime,
 ) -> Remembered:
-    """Insert a new memory, or a new text of the memory `former`.
+    """Insert a new memory, or a new text of the memory `former`, as the statement `statement_id`.
 
     A new text keeps the pin, the choice about the archive, and the category, importance and tags that a person set on
     `former`. If the present text of `former` was learnt after `at`, it stays the present text.
     """
-    statement_id = uuid7()
     memory_id = former.memory_id if former else statement_id
     choices: Mapping[str, Any] = former.choices if former else {}
     more = {"category": learnt.category, "importance": learnt.importance, "tags": list(learnt.tags), **choices}

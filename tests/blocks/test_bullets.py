@@ -26,7 +26,7 @@ def memories(draw: st.DrawFn) -> list[Important]:
         rank = draw(st.integers(0, 3))
         name = draw(st.sampled_from(["Kai", "Ines"])) if rank == 1 else None
         key = f"m{draw(st.integers(0, 100))}"
-        importance, at = draw(st.sampled_from([0.7, 0.8, 1.0])), draw(st.integers(0, 3))
+        importance, at = draw(st.sampled_from([0.3, 0.7, 0.8, 1.0])), draw(st.integers(0, 3))
         found.append(Important(rank, name, key, UUID(int=number), draw(WORDS), importance, at))
     return found
 
@@ -112,6 +112,16 @@ def test_after_a_tool_wrote_the_whole_later_ones_follow() -> None:
     alone = fold([written], None, [new._replace(rank=2)])["facts"]
     assert (alone.text, alone.deciding, alone.newest) == ("Tomas rows.\n- Mira sails.", written, written)
     assert fold([written], None, [old])["facts"].text == "Tomas rows."
+
+
+def test_a_tool_has_seen_what_was_in_the_block() -> None:
+    written = by("tool", 10, "replace", "Tomas rows.")
+    seen, refreshed = important(1, "He is old.", 0.3, 1), important(2, "He rows.", 0.7, 2)
+    unseen, newer = important(3, "It rains.", 0.3, 3), important(120, "Mira sails.", 0.7, 4)
+    block = fold([written], None, [newer, refreshed, seen, unseen])["facts"]
+    assert (block.text, block.memories) == ("Tomas rows.\n- It rains.\n- Mira sails.", ["m3", "m120"])
+    block = fold([written], None, [newer, seen, unseen])["facts"]
+    assert block.memories == ["m1", "m3", "m120"], "the block had no memories"
 
 
 def test_a_whole_text_of_a_person_has_none() -> None:

@@ -1,4 +1,4 @@
-"""The block `facts` consists of the important memories of a chat, unless it was written."""
+"""The block `facts` consists of the most important memories of a chat, unless it was written."""
 
 import httpx
 import pytest
@@ -32,24 +32,104 @@ FERRY = "Mira's brother Tomas is a ferryman."
 FACTS = {"facts": f"- {FERRY}"}
 
 
-async def test_memories_of_importance_0_7_are_in_the_facts_block(
+async def test_a_memory_of_importance_0_7_refreshes_the_block(
     api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
 ) -> None:
     await begin(api)
     await append(api, talk(1, 2))
     await learn("Mira is afraid of the sea.", "m1", importance=0.69)
-    await write(api, "She once was in Oslo.", importance=0.69)
+    clock.step(1)
+    await write(api, "She once was in Oslo.", importance=0.2)
     assert await texts(api) == await shown(api) == {}
     ok(await api.get(f"{CHAT}/blocks/facts"), 404)
     clock.step(1)
     await learn(FERRY, "m1", importance=0.7)
-    assert await texts(api) == await shown(api) == FACTS
+    first = f"- Mira is afraid of the sea.\n- She once was in Oslo.\n- {FERRY}"
+    assert await texts(api) == await shown(api) == {"facts": first}
+    clock.step(1)
+    await write(api, "It rains.", importance=0.69)
+    assert await texts(api) == await shown(api) == {"facts": first}
     clock.step(1)
     written = await write(api, "The lamp  is\nher mother's.", importance=0.9)
-    both = {"facts": f"- {FERRY}\n- The lamp is her mother's."}
-    assert await texts(api) == await shown(api) == both
+    second = f"{first}\n- It rains.\n- The lamp is her mother's."
+    assert await texts(api) == await shown(api) == {"facts": second}
     await change(api, written["id"], importance=0.5)
-    assert await texts(api) == await shown(api) == FACTS
+    assert await texts(api) == await shown(api) == {"facts": first}
+
+
+async def test_quotations_by_rules_have_to_be_important(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
+) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await learn("Last Friday I went to a council meeting.", "m1", importance=0.69, origin="extractive")
+    clock.step(1)
+    await learn("Mira is afraid of the sea.", "m1", importance=0.1)
+    await learn(FERRY, "m1", importance=0.7, origin="extractive")
+    assert await texts(api) == await shown(api) == {"facts": f"- Mira is afraid of the sea.\n- {FERRY}"}
+
+
+async def test_the_50_most_important_memories_are_in_the_block(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    for n in range(55):
+        await write(api, f"Lamp{n}x.", importance=n / 100)
+        clock.step(1)
+    await write(api, FERRY, importance=0.8)
+    lines = (await shown(api))["facts"].splitlines()
+    assert lines == [*(f"- Lamp{n}x." for n in range(6, 55)), f"- {FERRY}"]
+
+
+async def test_other_memories_stay_when_an_important_one_goes(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
+) -> None:
+    await begin(api)
+    await append(api, talk(1, 6))
+    await learn("Mira is afraid of the sea.", "m1", importance=0.5)
+    clock.step(1)
+    found = await learn(FERRY, "m2", importance=0.8)
+    others = {"facts": "- Mira is afraid of the sea."}
+    await change(api, found.memory_id, archived=True)
+    assert await texts(api) == await shown(api) == others
+    await change(api, found.memory_id, archived=False)
+    clock.step(1)
+    await learn("Mira's brother Tomas is no ferryman.", "m3", importance=0.5)
+    assert await texts(api) == await shown(api) == others
+    await delete(api, found.memory_id)
+    assert await texts(api) == await shown(api) == others
+    await soft_delete(api, "m2")
+    assert await texts(api) == await shown(api) == {}, "no important memory has arrived"
+
+
+async def test_memories_learnt_together_are_shown_together(
+    api: httpx.AsyncClient, model: ScriptedModel, dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    said = (("The lamp is old.", 0.6), (FERRY, 0.8), ("It rains in Oslo.", 0.5))
+    model.otherwise = learning.learns(
+        {"ferryman": lambda n: "\n".join(learning.memory(text, n, importance=rated) for text, rated in said)}
+    )
+    await learning.begin(api)
+    await learning.turn(api, 1, "My brother Tomas is a ferryman.")
+    await learning.learn_all(dispatcher, clock)
+    assert await shown(api) == {"facts": "\n".join(f"- {text}" for text, _ in said)}
+
+
+async def test_an_important_memory_refreshes_all_scopes_read(api: httpx.AsyncClient, clock: SteppedClock) -> None:
+    await begin(api)
+    await begin(api, "d")
+    where = {CHAT: "Chat.", f"{USER}/characters/Kai": "Kai.", USER: "User.", "/v1": "All."}
+    for under, content in where.items():
+        await write(api, content, under=under, importance=0.5)
+        clock.step(1)
+    assert await texts(api) == await shown(api) == {}
+    written = await write(api, FERRY, importance=0.7)
+    assert await texts(api) == await shown(api) == {"facts": f"- Chat.\n- Kai.\n- User.\n- All.\n- {FERRY}"}
+    assert await texts(api, under=USER) == await shown(api, chat_id="d") == {}
+    clock.step(1)
+    await write(api, "Mira.", under=USER, importance=0.9)
+    assert await texts(api, under=USER) == {"facts": "- User.\n- Mira."}
+    assert await shown(api, chat_id="d") == {"facts": "- Kai.\n- User.\n- All.\n- Mira."}
+    await delete(api, written["id"])
+    assert await shown(api) == {"facts": "- Chat.\n- Kai.\n- User.\n- All.\n- Mira."}
 
 
 async def test_the_facts_block_names_its_memories_as_sources(
@@ -226,6 +306,23 @@ async def test_memories_follow_what_a_tool_wrote(api: httpx.AsyncClient, learn: 
     assert await texts(api) == await shown(api) == both, "a person has written it as a whole"
 
 
+async def test_memories_that_a_tool_has_not_seen_follow_its_text(
+    api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
+) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await learn("Mira is afraid of the sea.", "m1", importance=0.5)
+    await learn(FERRY, "m1", importance=0.8)
+    clock.step(1)
+    await learn("It rains in Oslo.", "m1", importance=0.5)
+    clock.step(1)
+    await update(api, "replace", "Tomas is a ferryman. Mira fears water.", label="facts")
+    clock.step(1)
+    await learn("The lamp is her mother's.", "m1", importance=0.7)
+    text = "Tomas is a ferryman. Mira fears water.\n- It rains in Oslo.\n- The lamp is her mother's."
+    assert await texts(api) == await shown(api) == {"facts": text}
+
+
 async def test_many_edits_keep_memories_coming(api: httpx.AsyncClient, clock: SteppedClock) -> None:
     await begin(api)
     await write(api, FERRY, importance=0.8)
@@ -354,10 +451,11 @@ async def test_a_memory_of_high_importance_refreshes_the_block(
     assert (await context(api))["prefix_hash"] == before
     await learning.turn(api, 3, "I promise: in May I return to the harbour.")
     await learning.learn_all(dispatcher, clock)
-    assert await shown(api) == {"facts": f"- {FERRY}\n- Mira promised to return to the harbour in May."}
+    others = "- There was fog on Monday.\n- Mira promised to return to the harbour in May."
+    assert await shown(api) == {"facts": f"- {FERRY}\n{others}"}
     assert (await context(api))["prefix_hash"] != before
     await edit(api, "m1", content="I have no brother.")
-    assert await shown(api) == {"facts": "- Mira promised to return to the harbour in May."}
+    assert await shown(api) == {"facts": others}
     assert "harbour" in await call(
         api, "memory_block_update", {"block": "facts", "operation": "append", "content": "It is cold."}
     )

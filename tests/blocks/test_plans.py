@@ -7,9 +7,10 @@ from typing import Any
 
 import asyncpg
 import orjson
+import pytest
 
 from app.blocks.queries import BLOCKS_OF_LINE
-from tests.plans import INDEX_SCANS, count_blocks, fetch_plan, list_scans
+from tests.plans import INDEX_SCANS, count_blocks, count_rows, fetch_plan, list_scans
 from tests.revision_watch import unwatch_revisions
 
 USERS = 2_000
@@ -59,27 +60,59 @@ FILL_MEMORIES = f"""
     ANALYZE statements, teachings"""
 
 
+# Of the user 9: the important memory is the middle one. The user 11 has none that is important.
+FILL_LESS_IMPORTANT = f"""
+    INSERT INTO statements (owner_key, line_id, statement_id, kind, key, content, importance, origin, learnt_at)
+    SELECT md5('user' || u)::uuid, '00000000-0000-0000-0000-000000000000'::uuid,
+        ('00000000-0000-7000-80' || lpad(u::text, 2, '0') || '-' || lpad(n::text, 12, '0'))::uuid, 'memory',
+        'own ' || n, 'text ' || n, CASE WHEN u = 9 AND n = {OF_ONE} / 2 THEN 0.8 ELSE 0.1 + n % 500 * 0.001 END,
+        CASE WHEN n % 5 = 0 THEN 'extractive' ELSE 'model' END, now() + make_interval(secs => n)
+    FROM generate_series(0, {OF_ONE} - 1) AS n, unnest('{{9, 11}}'::int[]) AS u;
+    INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq)
+    SELECT md5('chat' || right(s.user_id, -4))::uuid, md5('line' || right(s.user_id, -4))::uuid, s.statement_id,
+        'memories', s.statement_id, s.owner_key, 1
+    FROM (SELECT s.*, c.user_id FROM statements s JOIN chats c ON c.user_key = s.owner_key) AS s
+    WHERE s.key LIKE 'own %';
+    ANALYZE statements, teachings"""
+
+
 async def test_blocks_are_found_by_indexes_alone(fresh_database_url: str) -> None:
     found, plan = await explain(fresh_database_url, FILL)
     assert [len(rows) for rows in found] == [10, 0]
     assert count_blocks(plan) < 200
 
 
-async def test_only_important_memories_are_read(fresh_database_url: str) -> None:
+async def test_only_the_most_important_memories_are_read(fresh_database_url: str) -> None:
     found, plan = await explain(fresh_database_url, FILL + ";" + FILL_MEMORIES)
     numbers = [int(key.removeprefix("memory ")) for _, _, key, *_ in found[1]]
     assert sorted(numbers, reverse=True) == [n for n in range(OF_ONE - 1, 0, -1) if n % 10 > 1][:50]
     assert count_blocks(plan) < 1_000
 
 
-async def explain(fresh_database_url: str, fill: str) -> tuple[list[list[Any]], dict[str, Any]]:
-    """Fill the tables and return the rows that the query finds, and its plan, which has nothing but index scans."""
+@pytest.mark.parametrize(("user", "found_most"), [(9, 50), (11, 0)])
+async def test_newer_memories_are_left_in_the_index(fresh_database_url: str, user: int, found_most: int) -> None:
+    found, plan = await explain(fresh_database_url, FILL + ";" + FILL_LESS_IMPORTANT, user=user)
+    numbers = [int(key.removeprefix("own ")) for _, _, key, *_ in found[1]]
+    first = OF_ONE // 2
+    assert numbers == [first, *(n for n in range(first - 1, 0, -1) if n % 5)][:found_most]
+    by_index = {node["Index Name"]: node for node in list_scans(plan, "statements")}
+    assert by_index["ix_statements_arrival"]["Actual Rows"] <= 1
+    assert count_rows(plan, "statements") < 250
+    assert count_blocks(plan) < 1_000
+
+
+async def explain(fresh_database_url: str, fill: str, *, user: int = 7) -> tuple[list[list[Any]], dict[str, Any]]:
+    """Fill the tables and return the rows that the query finds, and its plan, which has nothing but index scans.
+
+    The query is that of the chat of a user.
+    """
+    query = QUERY.replace("chat7", f"chat{user}")
     await unwatch_revisions(fresh_database_url)
     connection = await asyncpg.connect(fresh_database_url.replace("+asyncpg", ""))
     try:
         await connection.execute(fill, timeout=300)
-        found = orjson.loads(await connection.fetchval(QUERY))
-        plan = await fetch_plan(connection, QUERY)
+        found = orjson.loads(await connection.fetchval(query))
+        plan = await fetch_plan(connection, query)
     finally:
         await connection.close()
     read = list_scans(plan, "statements", "teachings", "chats")
