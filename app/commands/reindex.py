@@ -125,6 +125,8 @@ def _run_from_markdown(options: argparse.Namespace) -> int:
         raise SettingsError(f"cannot read {path}: {problem}") from None
     for line in outcome.made if options.dry_run else ():
         say(line)
+    for line in outcome.notes:
+        say(f"note: {line}")
     for line in outcome.skipped:
         say(f"skipped: {line}")
     numbers = (

@@ -14,13 +14,17 @@ import orjson
 Part = str | bool | None | tuple[str | None, tuple[str, ...]]
 """A memory has three parts: text; category and tags; whether it is archived.
 
-A scene has three, too: the recap, the title, and the number in its heading. The summary has two: the text, and the
-headings of its sections, one a line. The numbers and the headings cannot be changed on the pages (`structure.py`). Any
-other item has one part, its text.
+A scene has three, too: the recap, the title, and the number in its heading. The summary, a memo and a diary entry have
+two: the text and the headings, one a line: those of the sections of the summary, that of the memo, or those of the
+diary and of the entry. The numbers and the headings cannot be changed on the pages (`structure.py`). Any other item has
+one part, its text.
 """
 
-PARTS = {"memory": 3, "scene": 3, "summary": 2}
+PARTS = {"memory": 3, "scene": 3, "summary": 2, "memo": 2, "entry": 2}
 """The number of parts of an item, by its kind; 1 for any other kind."""
+
+_CONTENTS = {"memory": 3, "scene": 2}
+"""The number of parts that a person can change, by the kind of the item; they are the first ones. 1 for any other."""
 
 Digests = tuple[str, ...]
 """The hash of each part of an item."""
@@ -73,6 +77,11 @@ class Item(NamedTuple):
         """The hashes of the parts."""
         return tuple(hashlib.sha256(orjson.dumps(part)).hexdigest()[:_DIGEST_CHARS] for part in self.parts)
 
+    @property
+    def contents(self) -> Digests:
+        """The hashes of the parts that a person can change."""
+        return _select_contents(self.kind, self.digests)
+
 
 class Change(NamedTuple):
     """What a person changed.
@@ -81,7 +90,7 @@ class Change(NamedTuple):
         action: What was done.
         mark: The mark of the item in the export; None for an added one.
         page_part: The part of the pages that it is on.
-        base: The hashes that the item had in the export; empty for an added one.
+        base: The hashes of the parts that can be changed, as they were in the export; empty for an added item.
         item: The item as it is now; None if it was removed.
         after: For an added item that is between two items of the export on the same part of the pages: the mark of
             the nearest one before it. Otherwise None.
@@ -105,15 +114,17 @@ class Verdict(NamedTuple):
 
 def compare(exported: Exported, items: Sequence[Item]) -> list[Change]:
     """Return what was changed, in the order of the pages; items that are missing from the pages come last."""
-    base = {mark: digests for marks in exported.values() for mark, digests in marks.items()}
+    base = {
+        mark: _select_contents(kind_of(mark), digests) for marks in exported.values() for mark, digests in marks.items()
+    }
     found = _match(exported, base, items)
     changes = list[Change]()
     for number, item in enumerate(items):
         mark = found.get(number)
         if mark is None and item.text:
             changes.append(Change("add", None, item.page_part, (), item, _find_predecessor(items, found, number)))
-        elif mark is not None and item.digests != base[mark]:
-            is_removed = not item.text and item.digests[0] != base[mark][0]
+        elif mark is not None and item.contents != base[mark]:
+            is_removed = not item.text and item.contents[0] != base[mark][0]
             changes.append(
                 Change(
                     "remove" if is_removed else "edit", mark, item.page_part, base[mark], None if is_removed else item
@@ -121,7 +132,7 @@ def compare(exported: Exported, items: Sequence[Item]) -> list[Change]:
             )
     gone = base.keys() - set(found.values())
     for page_part, marks in exported.items():
-        changes += [Change("remove", mark, page_part, marks[mark], None) for mark in marks if mark in gone]
+        changes += [Change("remove", mark, page_part, base[mark], None) for mark in marks if mark in gone]
     return changes
 
 
@@ -139,7 +150,7 @@ def judge(change: Change, item: Item | None) -> Verdict:
         return Verdict(reason="the chat does not have it any more")
     differing = set[int]()
     for number, (was, wanted, has) in enumerate(
-        zip(change.base, change.item.digests, item.digests, strict=True)  # items of a kind have equally many parts
+        zip(change.base, change.item.contents, item.contents, strict=True)  # items of a kind have equally many parts
     ):
         if wanted in (was, has):
             continue
@@ -160,7 +171,7 @@ def _match(exported: Exported, base: Mapping[str, Digests], items: Sequence[Item
     """
     found, taken = dict[int, str](), set[str]()
     marked = [
-        (number, item.mark, item.digests)
+        (number, item.mark, item.contents)
         for number, item in enumerate(items)
         if item.mark is not None and item.mark in base and kind_of(item.mark) == item.kind
     ]
@@ -235,6 +246,10 @@ def _find_predecessor(items: Sequence[Item], found: Mapping[int, str], number: i
     here = [(n, found[n]) for n, item in enumerate(items) if item.page_part == page_part and n in found]
     before = [mark for n, mark in here if n < number]
     return before[-1] if before and any(n > number for n, _ in here) else None
+
+
+def _select_contents(kind: str, digests: Digests) -> Digests:
+    return digests[: _CONTENTS.get(kind, 1)]
 
 
 def kind_of(mark: str) -> str:

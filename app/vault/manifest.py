@@ -14,7 +14,7 @@ from app.vault.items import PARTS, Digests, Exported, PageError, kind_of
 from app.vault.wording import MARK
 
 MARKS = "marks.json"
-VERSION = 3
+VERSION = 4
 MAX_BYTES = 64 * 1024 * 1024
 """A chat of a million messages has 15 MB of marks."""
 

@@ -30,12 +30,14 @@ from app.vault import queries
 from app.vault.items import Digests
 from app.vault.parsing import CORE_MEMORY, read_page
 from app.vault.wording import (
+    DIARY,
     NOTHING,
     RECAP,
     TITLES,
     hash_name,
     make_mark,
     word_day,
+    word_diary,
     word_element,
     word_fact,
     word_memo,
@@ -170,7 +172,7 @@ class Pages:
         yield self._word_nothing(page)
 
     async def _write_memos(self, page: str) -> Parts:
-        yield "# Memo book\n\n"
+        yield f"# {TITLES[page]}\n\n"
         async for row in queries.stream(self.db_session, queries.MEMOS, *self._line):
             mark = self._mark(page, "memo", str(row["memo_id"]))
             at = row["began_at"] or row["created_at"]
@@ -195,7 +197,7 @@ class Pages:
         async for row in queries.stream(self.db_session, queries.ENTRIES, *self._line):
             if row["character"] != character:
                 character = row["character"]
-                title = f"{' '.join(character.split())}’s diary" if character else "Diary"
+                title = word_diary(character)
                 self.diaries[title] = character
                 yield f"# {title}\n\n"
             at = self._here(row["dated_at"])
@@ -203,7 +205,7 @@ class Pages:
             section = word_section(f"{word_day(at)}, {at:%H:%M}", row["content"], mark)
             yield self._record(page, section, f"# {title}\n")
         if character is None:
-            yield f"# Diary\n\n{self._word_nothing(page)}"
+            yield f"# {DIARY}\n\n{self._word_nothing(page)}"
 
     async def _write_chapter(self, number: int, chapter: Stretch) -> Parts:
         yield f"# Chapter {number}\n\n{self._word_way(number)}\n\n"

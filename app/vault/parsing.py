@@ -7,6 +7,7 @@ from typing import NamedTuple
 from app.vault.items import Item, PageError, Part
 from app.vault.wording import (
     ARCHIVED,
+    DIARY,
     KINDS,
     MARK_LINE,
     NOTHING,
@@ -15,6 +16,7 @@ from app.vault.wording import (
     SECTIONS,
     SUMMARY_MARK,
     TITLES,
+    find_owner,
     follow_fence,
     hash_name,
     replace_headings,
@@ -25,6 +27,7 @@ CORE_MEMORY = "Core memory: "
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.md")
 
 _SUMMARY = "summary.md"
+_DIARIES = "diary.md"
 
 _ELEMENT = re.compile(r"[-*+](?: |$)")
 _HEADING = re.compile(r"(#{1,6})(?:[ \t]+(.*))?$")
@@ -45,11 +48,16 @@ _PARAGRAPHS = re.compile(r"\n\n(?=【)")
 class Stray(NamedTuple):
     """A line that is no part of an item.
 
-    On the pages of the summary and of the scenes, this includes a heading under which the export writes nothing.
+    On a page of sections, this includes a heading under which the export writes nothing.
+
+    Attributes:
+        diary: For the heading of a diary without entries, the heading; otherwise empty.
+
     """
 
     page: str
     line: int
+    diary: str = ""
 
 
 class _Open(NamedTuple):
@@ -66,6 +74,7 @@ def read_page(page: str, text: str) -> tuple[list[Item], list[Stray]]:
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         reader.read(number, line.rstrip())
     reader.end()
+    reader.end_diary()
     return (_join_summary(reader.items) if page == _SUMMARY else reader.items), reader.strays
 
 
@@ -88,6 +97,7 @@ class _Reader:
         self._has_elements = page == "MEMORY.md" or DAY.fullmatch(page) is not None
         self._open: _Open | None = None
         self._name = ""
+        self._empty_diary: Stray | None = None
         self._fence, self._fence_line = "", 0
 
     def read(self, number: int, line: str) -> None:
@@ -120,6 +130,7 @@ class _Reader:
             return
         number, heading, lines = self._open
         text, self._open = "\n".join(lines).rstrip(), None
+        self._empty_diary = None
         if heading is not None:
             if self._is_misplaced(heading, mark):
                 self.strays.append(Stray(self._page, number))
@@ -141,11 +152,27 @@ class _Reader:
         self.end()
         words = heading[2] or ""
         if len(heading[1]) == 1:
-            self._name = words
-            if self._page in TITLES and (self.items or words != TITLES[self._page]):
+            if self._page == _DIARIES:
+                self._begin_diary(number, words)
+            elif self._page in TITLES and (self.items or words != TITLES[self._page]):
                 self.strays.append(Stray(self._page, number))
+            self._name = words
         elif not self._has_elements or words.startswith(CORE_MEMORY):
             self._open = _Open(number, words, [])
+
+    def _begin_diary(self, number: int, heading: str) -> None:
+        self.end_diary()
+        if find_owner(heading) is None:
+            self.strays.append(Stray(self._page, number))
+        elif heading != DIARY or self.items:
+            is_again = any(one.name == heading for one in self.items)
+            self._empty_diary = Stray(self._page, number, "" if is_again else heading)
+
+    def end_diary(self) -> None:
+        """Note the heading of the diary that ends, if the diary has no entries."""
+        if self._empty_diary:
+            self.strays.append(self._empty_diary)
+        self._empty_diary = None
 
     def _follow_code(self, number: int, line: str) -> None:
         before, self._fence = self._fence, follow_fence(self._fence, line)
@@ -172,9 +199,10 @@ class _Reader:
             case "scenes.md":
                 return Item("scene", self._page, number, mark, "", (text, *_read_scene(heading)))
             case "diary.md":
-                return Item("entry", diary_part(self._page, self._name), number, mark, self._name, (text,))
+                parts = (text, f"{self._name}\n{heading}")
+                return Item("entry", diary_part(self._page, self._name), number, mark, self._name, parts)
             case "memos.md":
-                return Item("memo", self._page, number, mark, "", (_PARAGRAPHS.sub("\n", text),))
+                return Item("memo", self._page, number, mark, "", (_PARAGRAPHS.sub("\n", text), heading))
             case _:
                 return Item("block", self._page, number, mark, "", (text,))
 

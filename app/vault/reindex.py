@@ -1,8 +1,8 @@
 """Brings what a person changed on the pages of a vault into the chat, in one transaction.
 
 A text that was also changed in the chat since the export, or that cannot be changed, stays as it is in the chat. The
-outcome lists it as skipped. Nothing on the page of the summary or of the scenes is changed if it does not have the
-structure that the export wrote (`structure.py`).
+outcome lists it as skipped. Nothing on a page of sections is changed if it does not have the structure that the export
+wrote (`structure.py`).
 """
 
 from collections.abc import Sequence
@@ -22,18 +22,18 @@ from app.memories import book as memories
 from app.vault import queries
 from app.vault.archive import MAX_BYTES, STATE, VaultFiles, read_file, read_state
 from app.vault.errors import InvalidVault
-from app.vault.items import Change, Item, PageError, Verdict, compare, judge
+from app.vault.items import Change, Exported, Item, PageError, Verdict, compare, judge
 from app.vault.manifest import MARKS, read_manifest
 from app.vault.manifest import MAX_BYTES as MAX_MANIFEST_BYTES
 from app.vault.pages import Pages
-from app.vault.parsing import DAY, read_page
+from app.vault.parsing import DAY, Stray, diary_part, read_page
 from app.vault.structure import find_problems
 from app.vault.verbs import RefusedError, Verbs
-from app.vault.wording import TITLES, tidy
+from app.vault.wording import find_owner, tidy
 
-_PAGES = ("MEMORY.md", "summary.md", "memos.md", "scenes.md", "diary.md")
+_SECTIONS = ("summary.md", "memos.md", "scenes.md", "diary.md")
+_PAGES = ("MEMORY.md", *_SECTIONS)
 _SHOWN_CHARS = 60
-_DIARY_ENDS = ("’s diary", "'s diary")
 
 
 class Changes(NamedTuple):
@@ -62,6 +62,7 @@ class Outcome:
         edited, added, removed: The numbers of items.
         made: A line for each change that was made.
         skipped: A line for each change that was not made, and the lines of `Changes.problems`.
+        notes: A line for each heading of a changed or new text that the chat does not keep.
 
     """
 
@@ -70,6 +71,7 @@ class Outcome:
     removed: int = 0
     made: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def read_changes(vault: VaultFiles) -> Changes:
@@ -80,14 +82,15 @@ def read_changes(vault: VaultFiles) -> Changes:
         if manifest.line:
             raise InvalidVault(f"The pages show the line {manifest.line}, which was not the current one.")
         days = {name for name in (*vault.list_names(), *manifest.digests) if DAY.fullmatch(name)}
-        items, problems, exported = list[Item](), list[str](), dict(manifest.digests)
+        items, problems = list[Item](), list[str]()
+        exported = manifest.digests
         for name in (*_PAGES, *sorted(days)):
             found, strays = read_page(name, read_file(vault, name, MAX_BYTES).decode())
-            if name not in TITLES:
+            if name not in _SECTIONS:
                 problems += [f"{name}, line {one.line}: is no part of an item" for one in strays]
-            elif wrong := find_problems(name, exported.get(name, {}), found, strays):
+            elif wrong := _find_problems(name, exported, found, strays):
                 problems += wrong
-                exported.pop(name, None)
+                exported = {part: marks for part, marks in exported.items() if part.partition("#")[0] != name}
                 continue
             items += found
     except UnicodeDecodeError:
@@ -96,6 +99,13 @@ def read_changes(vault: VaultFiles) -> Changes:
         raise InvalidVault(str(error)) from None
     known = frozenset(mark for marks in manifest.digests.values() for mark in marks)
     return Changes(created_at, compare(exported, items), problems, known)
+
+
+def _find_problems(page: str, exported: Exported, items: Sequence[Item], strays: Sequence[Stray]) -> list[str]:
+    """Return the problems of a page of sections; a diary of the export may have no entries any more."""
+    parts = {part: marks for part, marks in exported.items() if part.partition("#")[0] == page}
+    wrong = [one for one in strays if not (one.diary and diary_part(page, one.diary) in parts)]
+    return find_problems(page, {mark: one for marks in parts.values() for mark, one in marks.items()}, items, wrong)
 
 
 def _read_created_at(vault: VaultFiles) -> datetime:
@@ -192,11 +202,12 @@ class _Making:
         else:
             await self._verbs.edit(change.item, name, verdict.parts)
             self._outcome.edited += 1
+            self._note_heading(change.item, where)
         self._outcome.made.append(f"{change.action} {where}: {_shorten((change.item or item).text)}")
 
     async def _add(self, change: Change, wanted: Item, item: Item | None, where: str) -> None:
         if wanted.mark is not None and wanted.mark not in self._known and item is not None:
-            if not _is_same(item, wanted):
+            if item.contents != wanted.contents:
                 raise RefusedError("the chat has it with another text")
             return
         _check_kind(wanted)
@@ -210,6 +221,7 @@ class _Making:
         await self._verbs.add(wanted, character=self._find_character(wanted), after_seq=after)
         self._texts.add((wanted.kind, wanted.page_part, wanted.text))
         self._outcome.added += 1
+        self._note_heading(wanted, where)
         self._outcome.made.append(f"add {where}: {_shorten(wanted.text)}")
 
     async def _has(self, wanted: Item) -> bool:
@@ -255,13 +267,13 @@ class _Making:
         """Return the character whose diary an entry is in; None for the diary without a character's name."""
         if item.name in self._pages.diaries:
             return self._pages.diaries[item.name] or None
-        end = next((end for end in _DIARY_ENDS if item.name.endswith(end)), None)
-        return item.name.removesuffix(end) if end else None
+        return find_owner(item.name) or None
 
-
-def _is_same(item: Item, wanted: Item) -> bool:
-    """Return whether two items have the same parts; a summary has one text, whatever its headings are."""
-    return item.text == wanted.text if item.kind == "summary" else item.parts == wanted.parts
+    def _note_heading(self, item: Item, where: str) -> None:
+        """Note the heading that a person wrote above a memo or an entry; that of an item of the export has its mark."""
+        heading = str(item.parts[-1]).rpartition("\n")[2] if item.kind in ("memo", "entry") else ""
+        if heading and item.mark not in self._known:
+            self._outcome.notes.append(f"{where}: the heading {heading!r} is no part of the text and was not kept")
 
 
 def _check_kind(item: Item) -> None:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-_LINK = r"\[[^\]\n]*\]\([^)\n]*\) "
+_LINK = r"\[messages? [\d–]+\]\([^)\n]*\) "
 KINDS = "memory|fact|block|memo|entry"
 MARK = rf"\^(?P<mark>(?:{KINDS}|summary|recap|scene)-[0-9a-z]{{1,12}})"
 """A mark, as a regular expression."""
@@ -29,8 +29,13 @@ RECAP = "The story so far"
 SECTIONS = {"Kept": "summary-kept", "The story so far": SUMMARY_MARK}
 """The sections of the summary: the mark of each, by its heading."""
 
-TITLES = {"summary.md": "Summary", "scenes.md": "Scenes"}
-"""The titles of the pages of the summary and of the scenes."""
+TITLES = {"summary.md": "Summary", "memos.md": "Memo book", "scenes.md": "Scenes"}
+"""The title of each page that has one title, and sections below it."""
+
+DIARY = "Diary"
+"""The heading of the diary without a character's name."""
+
+_DIARY_ENDS = ("’s diary", "'s diary")
 
 NOTHING = "*Nothing yet.*"
 """The text of a page without items."""
@@ -115,6 +120,19 @@ def word_section(heading: str, text: str, mark: str, link: str = "") -> str:
     closed = close_code(escape_headings(tidy(text)))
     escaped = "\n".join(_MARK_LINE.sub(_ESCAPED, line) for line in closed.split("\n"))
     return f"## {heading}\n\n{escaped}\n\n{link + ' ' if link else ''}^{mark}\n\n"
+
+
+def word_diary(character: str) -> str:
+    """Return the heading of the diary of a character; of the one without a name if `character` is empty."""
+    return f"{' '.join(character.split())}{_DIARY_ENDS[0]}" if character else DIARY
+
+
+def find_owner(heading: str) -> str | None:
+    """Return the character whose diary has this heading, empty for the one without a name; None if no diary has it."""
+    if heading == DIARY:
+        return ""
+    end = next((end for end in _DIARY_ENDS if heading.endswith(end)), None)
+    return heading.removesuffix(end) or None if end else None
 
 
 def word_element(text: str, mark: str) -> str:

@@ -42,6 +42,7 @@ async def test_changes_in_a_folder_reach_the_chat(folder: Path, capsys: pytest.C
     assert capsys.readouterr().out.splitlines() == [
         "add MEMORY.md, line 4: blue",
         "add memos.md, line 4: They met.",
+        "note: memos.md, line 4: the heading 'new' is no part of the text and was not kept",
         "skipped: MEMORY.md, line 5: is no part of an item",
         "c: 0 edited, 2 added, 0 removed, 1 skipped (dry run: nothing was changed)",
     ]

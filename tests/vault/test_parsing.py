@@ -1,6 +1,7 @@
 """What a page contains is read from it exactly, whatever the texts are, and so is what a person writes there."""
 
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 from hypothesis import example, given
@@ -100,8 +101,11 @@ def test_memos_are_read_as_they_were_written(texts: list[str], link: str) -> Non
     page = "# Memo book\n\n" + "".join(
         word_section(f"{n} · Saturday", word_memo(text), f"memo-{n}", link) for n, text in enumerate(texts)
     )
-    found = [(one.mark, one.text) for one in _read("memos.md", page or NOTHING)]
-    assert found == [(f"memo-{n}", close_code(tidy(text))) for n, text in enumerate(texts)]
+    items = list(_read("memos.md", page or NOTHING))
+    assert [(one.mark, one.text) for one in items] == [
+        (f"memo-{n}", close_code(tidy(text))) for n, text in enumerate(texts)
+    ]
+    assert find_problems("memos.md", {str(one.mark): one.digests for one in items}, items, []) == []
 
 
 @given(st.lists(st.tuples(st.sampled_from(["Kai", "日本"]), _texts), max_size=4))
@@ -110,10 +114,33 @@ def test_diaries_are_read_as_they_were_written(entries: list[tuple[str, str]]) -
         f"# {name}’s diary\n\n{word_section('Saturday, 12:00', text, f'entry-{n}')}"
         for n, (name, text) in enumerate(entries)
     )
-    found = [(one.name, one.mark, one.text) for one in _read("diary.md", page)]
-    assert found == [
+    items = list(_read("diary.md", page))
+    assert [(one.name, one.mark, one.text) for one in items] == [
         (f"{name}’s diary", f"entry-{n}", close_code(tidy(text))) for n, (name, text) in enumerate(entries)
     ]
+    assert find_problems("diary.md", {str(one.mark): one.digests for one in items}, items, []) == []
+
+
+@given(st.sampled_from(["memo", "entry"]), st.lists(_texts, min_size=1, max_size=3), st.randoms(use_true_random=False))
+@example("memo", ["a\n## b\nc", "d\n# e"], Random(0))
+@example("entry", ["a\n# Kai’s diary\n## 1\nc", "d\n\\```\ne"], Random(2))
+def test_no_words_are_lost_with_a_backslash(kind: str, texts: list[str], random: Random) -> None:
+    """An editor drops backslashes: the page is refused, or its items have all words that it had."""
+    page, title = ("memos.md", "# Memo book") if kind == "memo" else ("diary.md", "# Kai’s diary")
+    sections = (word_section(f"{n}", text, f"{kind}-{n}") for n, text in enumerate(texts))
+    written = f"{title}\n\n{''.join(sections)}"
+    exported = _read(page, written)
+    dropped = "".join(one for one in written if one != "\\" or random.random() < 0.5)
+    try:
+        items, strays = read_page(page, dropped)
+    except PageError:
+        return
+    if find_problems(page, {str(one.mark): one.digests for one in exported}, items, strays):
+        return
+    now, before = (
+        [(one.mark, "".join(one.text.replace("\\", "").split())) for one in found] for found in (items, exported)
+    )
+    assert now == before
 
 
 _maybe = st.none() | _texts

@@ -336,7 +336,7 @@ async def test_a_missing_file_is_named(
 
 
 @pytest.mark.parametrize(
-    "marks", [b"{", b"[]", b'{"version": 2}', b'{"version": 3, "line": "", "files": [], "places": {"a": {"x": "y"}}}']
+    "marks", [b"{", b"[]", b'{"version": 3}', b'{"version": 4, "line": "", "files": [], "places": {"a": {"x": "y"}}}']
 )
 async def test_marks_of_another_form_are_refused(
     api: httpx.AsyncClient, database: Database, tenant: str, marks: bytes
