@@ -7,7 +7,8 @@ joined line by line.
 
 from collections.abc import Callable, Sequence
 
-from app.scenes.answers import MAX_TITLE_CHARS, SceneText
+from app.scenes.answer_parts import MAX_TITLE_CHARS
+from app.scenes.answers import SceneText
 from app.scenes.state_lines import depth_of, join_states, read_state
 from app.summarising.extractive import extract
 from app.summarising.pruning import thin

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.kit.wire import WORK_ID, Patch, RequestModel, Text, absent
 from app.kit.work_queue import WorkItem
 from app.layers.derived import EDITED, ORIGIN, REFUSALS, Origin, RefusalOut, list_refusals
-from app.scenes.answers import MAX_TITLE_CHARS
+from app.scenes.answer_parts import MAX_TITLE_CHARS
 from app.scenes.book import Listed
 
 MAX_RECAP_CHARS = 20_000

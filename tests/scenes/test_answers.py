@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.scenes.answers import MAX_TITLE_CHARS, SceneText, parse_recap, parse_scene_recap, render_recap
+from app.scenes.answer_parts import MAX_TITLE_CHARS
+from app.scenes.answers import SceneText, parse_recap, parse_scene_recap, render_recap
 from app.scenes.detection.breaks import MAX_REASON_CHARS, parse_scene_break
 from app.summarising.answer_text import MAX_ANSWER_CHARS, UnusableAnswer
 

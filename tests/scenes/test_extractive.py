@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kit.tokens import count_tokens
-from app.scenes.answers import MAX_TITLE_CHARS, SceneText, render_recap
+from app.scenes.answer_parts import MAX_TITLE_CHARS
+from app.scenes.answers import SceneText, render_recap
 from app.scenes.extractive import RECAP_TOKENS, SCENE_TOKENS, fold_quotes, quote_scene, shorten_title, split_parts
 from app.summarising.transcript import Utterance
 

@@ -1,0 +1,145 @@
+"""What a model writes before the first known heading of a recap is kept."""
+
+import json
+
+import pytest
+
+from app.scenes.answer_parts import find_part
+from app.scenes.answers import SceneText, parse_recap, parse_scene_recap
+from app.summarising.answer_text import UnusableAnswer
+
+FACTS = "- Mira and Kai were married in the storm.\n- Kai confessed that Kai had let the lamp go out."
+REST = "Threads:\n- Who sent the feather?\n\nState:\n- place: the lighthouse"
+MARKED = REST.replace("Threads:", "**Threads**").replace("State:", "**State**")
+READ = SceneText("The storm", FACTS, "- Who sent the feather?", "- place: the lighthouse")
+WITHOUT_TITLE = SceneText(None, READ.outcomes, READ.threads, READ.state)
+RENDERED = f"# Outcomes\n{FACTS}\n\n# Threads\n- Who sent the feather?\n\n# State\n- place: the lighthouse"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"{FACTS}\n\n{REST}",
+        f"{FACTS}\n\n{MARKED}",
+        f"Key developments:\n{FACTS}\n\n{REST}",
+        f"What happened:\n{FACTS}\n\n{REST}",
+        f"Developments:\n{FACTS}\n\n{REST}",
+        f"What happened in this scene:\n{FACTS}\n\n{REST}",
+        f"Here is the recap:\n\n{FACTS}\n\n{REST}",
+        f"Sure! Here's the updated recap with the new scenes folded in.\n\n{FACTS}\n\n{REST}",
+        f"## Scene Recap\n{FACTS}\n\n{MARKED}",
+        f"# Outcomes (so far):\n{FACTS}\n\n{REST}",
+        f"Outcomes (so far):\n{FACTS}\nOpen threads:\n- Who sent the feather?\nCurrent state:\n- place: the lighthouse",
+        f"1. Outcomes (so far):\n{FACTS}\n2. Open threads (new):\n- Who sent the feather?\n3. State:\n"
+        "- place: the lighthouse",
+    ],
+)
+def test_lines_before_the_first_heading_are_outcomes(answer: str) -> None:
+    assert parse_scene_recap(answer) == WITHOUT_TITLE
+    assert parse_recap(answer) == RENDERED
+
+
+@pytest.mark.parametrize(
+    "title", ["Title: The storm", "**Title:** The storm", "# Title\nThe storm", "Title:\nThe storm"]
+)
+def test_outcomes_without_a_heading_follow_the_title(title: str) -> None:
+    assert parse_scene_recap(f"{title}\n\n{FACTS}\n\n{REST}") == READ
+    assert parse_scene_recap(f"Claro, te dejo el resumen.\n{title}\n\n{FACTS}\n\n{MARKED}") == READ
+    assert parse_recap(f"{title}\n\n{FACTS}\n\n{REST}") == RENDERED
+
+
+@pytest.mark.parametrize("title", ["# The storm", "**The storm**", "The storm", "Titre : The storm", "标题：The storm"])
+def test_a_title_without_its_label_precedes_outcomes(title: str) -> None:
+    assert parse_scene_recap(f"{title}\n\n{FACTS}\n\n{REST}") == READ
+    assert parse_scene_recap(f"{title}\n# Outcomes\n{FACTS}\n\n{REST}") == READ
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "Mira and Kai were married in the storm. Kai confessed.",
+        "Mira and Kai were married in the storm, and Kai confessed to having let the lamp go out in June",
+        "Ergebnis: Mira und Kai heirateten im Sturm.",
+    ],
+)
+def test_prose_before_the_first_heading_is_outcomes(prose: str) -> None:
+    assert parse_scene_recap(f"{prose}\n\n{MARKED}") == SceneText(None, prose, READ.threads, READ.state)
+    assert parse_scene_recap(f"Title: The storm\n{prose}\n\n{REST}").outcomes == prose
+    assert parse_recap(f"{prose}\n\n{REST}").startswith(f"# Outcomes\n{prose}\n\n# Threads\n")
+
+
+def test_headings_of_a_models_own_stay_among_the_outcomes() -> None:
+    scenes = "## Scene 1\n- Mira left.\n## Scene 2\n- Kai came.\n## Threads\n## State\n- place: at sea"
+    assert parse_scene_recap(scenes) == SceneText(
+        None, "Scene 1\n- Mira left.\nScene 2\n- Kai came.", "", "- place: at sea"
+    )
+    german = "Ergebnisse:\n- Mira ging.\nOffenes:\n- Wer kam?\nState:\n- Ort: auf See"
+    assert (
+        parse_recap(german) == "# Outcomes\nErgebnisse:\n- Mira ging.\nOffenes:\n- Wer kam?\n\n# State\n- Ort: auf See"
+    )
+    people = "Mira:\n- found the key\nKai:\n- confessed\nThreads:\n- Who came?"
+    assert parse_scene_recap(people).outcomes == "Mira:\n- found the key\nKai:\n- confessed"
+
+
+def test_lines_before_a_heading_of_outcomes_are_kept_too() -> None:
+    assert parse_recap("- Mira had left.\n# Outcomes\n- Kai came.") == "# Outcomes\n- Mira had left.\n- Kai came."
+    assert parse_scene_recap("Mira had left.\n\n# Outcomes\n# Threads").outcomes == "Mira had left."
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "Here is the recap:",
+        "Hier ist die Zusammenfassung:",
+        "Okay.",
+        "Certainly! Below is the recap of the scene.",
+        "Let me summarise the scene first.",
+        "# Running Recap",
+        "**Recap of the new scenes:**",
+        "---",
+    ],
+)
+def test_what_announces_a_recap_is_no_outcome(before: str) -> None:
+    assert parse_recap(f"{before}\n\n# Outcomes\n{FACTS}\n\n{REST}") == RENDERED
+    assert parse_scene_recap(f"{before}\n\nTitle: The storm\n# Outcomes\n{FACTS}\n\n{REST}") == READ
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- Open threads:",
+        "Status (Mira):",
+        "status: wounded",
+        "- state: Ohio",
+        "Situation Room:",
+        "Here is where Mira lives:",
+        "Open threads hung from the loom.",
+    ],
+)
+def test_a_line_that_resembles_a_heading_is_none(line: str) -> None:
+    assert find_part(line) is None
+
+
+def test_fields_of_json_with_other_names_are_kept() -> None:
+    fields = {"title": "The storm", "threads": ["Who sent the feather?"], "state": {"place": "the lighthouse"}}
+    facts = [fact.removeprefix("- ") for fact in FACTS.split("\n")]
+    for name in ("key_developments", "Outcomes", "ergebnisse"):
+        assert parse_scene_recap(json.dumps({**fields, name: facts})) == READ
+    assert parse_scene_recap(json.dumps({"thoughts": "Hm.", "outcomes": facts, **fields})) == READ
+
+
+FORMER = "# Outcomes\n- Mira left.\n\n# State\n- place: at sea"
+
+
+@pytest.mark.parametrize("answer", [REST, f"# Outcomes\n{MARKED}", f"# Outcomes\n- None\n{MARKED}"])
+def test_a_running_recap_never_loses_its_outcomes(answer: str) -> None:
+    for former in (FORMER, "Mira left, and nobody saw her go.", "{Mira}"):
+        with pytest.raises(UnusableAnswer, match="loses the outcomes") as caught:
+            parse_recap(answer, former=former)
+        assert caught.value.kind == "shrunk"
+    rest = "# Threads\n- Who sent the feather?\n\n# State\n- place: the lighthouse"
+    assert parse_recap(answer) == parse_recap(answer, former="# State\n- place: at sea") == rest
+
+
+def test_outcomes_marked_as_unchanged_are_not_lost() -> None:
+    assert parse_recap(f"# Outcomes\n(unchanged)\n{MARKED}", former=FORMER).startswith("# Outcomes\n- Mira left.\n\n")
