@@ -73,7 +73,9 @@ _PREAMBLE = re.compile(
     r"(?:here|sure|certainly|of course|okay|the (?:main |only )?highlight)\b[^:：]{0,200}[:：]\s*", re.I
 )
 _CHATTER = re.compile(r"[*\"“「『({\[<—]|.*[?？]$|.*\b(?:I|[Yy]ou|[Yy]our|me|my)\b")
-_NEXT_SENTENCE = re.compile(r"(?:[.!?…][\"'”’)]*\s|[。！？])\s*\w")
+_NEXT_SENTENCE = re.compile(r"(?:[.!?…][\"'”’)»]*\s|[。！？])\s*[\"“„«»‹「『‘'–—]?\s?\w")
+"""The end of a sentence and the beginning of the next one, which can be speech."""
+
 _SENTENCE_LIKE = re.compile(r"(?:\S+\s){4}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{6}")
 
 

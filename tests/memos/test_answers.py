@@ -110,6 +110,15 @@ LISTS = [
     Said("a lone sentence", CAT, PLAIN[:1]),
     Said("a lone sentence after a preamble", f"Here is the highlight: {CAT}", PLAIN[:1]),
     Said("a lone sentence in Chinese", "米拉给流浪猫取名为胡椒。", [("米拉给流浪猫取名为胡椒。", None)]),
+    *(
+        Said(f"a lone sentence with a quotation: {sentence}", sentence, [(sentence, None)])
+        for sentence in (
+            'Mira told Kai before the ferry left: "The lamp is yours."',
+            'Jonas called Mira "the captain" on the ferry.',
+            "Kai versprach Mira, vor dem Winter zu kommen – „wenn der Wind dreht“.",
+            "ミラは夜の灯台で「行かないで。」とカイに頼んだ。",
+        )
+    ),
 ]  # fmt: skip
 
 QUOTED = CAT.replace('"', '\\"')
@@ -156,6 +165,10 @@ UNUSABLE = [
     "Mira smiled and took the key. Jonas looked away. Neither of them said a word.",
     "Mira named the cat.\n\nJonas left.", "*Mira smiles and takes the key from you.*",
     '"I never thought that you would come back here," Mira said.', "The highlights of these messages are",
+    'Kai smiles at Mira. "Stay with us," he says, and kisses her slowly.',
+    "Kai smiles at Mira. ‘Stay,’ he says, and kisses her.", "Kai lächelt Mira an. „Bleib“, sagt er und küsst sie.",
+    "Kai sourit à Mira. « Reste », dit-il en l'embrassant.", "Кай улыбается Мире. — Останься, — говорит он.",
+    "カイはミラに微笑む。「ここにいて」と彼は言う。",
     "Shall the highlights be told in more detail?", "I think the cat matters most to both of them.",
 ]  # fmt: skip
 
