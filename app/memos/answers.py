@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
+from app.kit.refusals import Refusal
 from app.memos.answer_json import close_json, json_as_lines
 from app.memos.answer_lines import INNER_LABEL, SENTENCE_ENDS, AnswerLine, join_lines, read_line
 from app.memos.highlights import Highlight
@@ -60,11 +61,31 @@ def _read_lines(plain: str) -> list[AnswerLine]:
     return [read_line(line) for line in INNER_LABEL.sub(r"\n\g<0>", first_turn(plain)).split("\n")]
 
 
+_FIRST_PERSON = re.compile(
+    r"(?:I(?:['’](?:m|d|ve|ll))?|My|We|Our|Ich|Je) [a-zà-ÿ]|J['’][a-zà-ÿ]|Я [а-яё]"
+    r"|(?:私|僕|俺)(?:は|が)|我|(?:나는|내가|저는|제가) "
+)
+_SAYS_I = Refusal("form", 'a highlight begins with "I", "my" or "we" instead of a name', once=True)
+
+
+def _find_form_fault(answer: str) -> Refusal | None:
+    """Return a refusal if a highlight begins in the first person: a later reader cannot know who that was.
+
+    A good highlight can begin like this if a wish asks for another voice, or if the words are a title.
+    """
+    try:
+        found = _find_highlights(_read_lines(json_as_lines(_unfenced(answer))))
+    except UnusableAnswer:  # JSON that was cut off has no lines
+        return None
+    return _SAYS_I if any(_FIRST_PERSON.match(line.text) for line in found) else None
+
+
 MEMO_PROFILE = Profile(
     read=lambda answer, _material: parse_highlights(answer),
     read_cut_off=lambda answer, _material: parse_cut_off(answer),
     text=lambda highlights: "\n".join(highlight.text for highlight in highlights) or None,
     may_quote=True,  # a highlight can quote a statement
+    find_form_fault=_find_form_fault,
 )
 
 _PLACEHOLDER = re.compile(r"<[^<>]*>|[\[(][^\[\]()]*[\])]")
