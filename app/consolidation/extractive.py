@@ -13,6 +13,7 @@ from app.consolidation.importance import find_category, rate_sentence
 from app.consolidation.learnt import MAX_CONTENT_CHARS, PROMOTION_IMPORTANCE, Learnt, shorten
 from app.consolidation.safe_facts import find_facts
 from app.knowledge.important import LEAST_IMPORTANCE
+from app.memories.memory import Category
 from app.summarising.extractive import Excerpt, Frequencies, extract_excerpts
 from app.summarising.sentences import count_words
 from app.summarising.transcript import Utterance
@@ -134,7 +135,7 @@ def _is_fact(excerpt: Excerpt) -> bool:
 
 def _list_facts(batch: Sequence[Utterance]) -> Iterator[Learnt]:
     for said in batch:
-        for key, value in find_facts(said):
-            is_preference = key.startswith(("favourite", "favorite"))
+        for key, value, is_firm in find_facts(said):
+            category: Category = "preference" if key.startswith(("favourite", "favorite")) else "personal"
             importance = _NAME_IMPORTANCE if key == "name" else _FACT_IMPORTANCE
-            yield Learnt("fact", key, value, (said.seq,), "preference" if is_preference else "personal", importance)
+            yield Learnt("fact", key, value, (said.seq,), category, importance, is_firm=is_firm)

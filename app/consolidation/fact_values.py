@@ -1,15 +1,18 @@
-"""Reads the value of a fact from the words that follow "is" or "allergic to". Pure.
+"""Reads the value of a fact from the words that follow "is". Pure.
 
 A value ends at a comma or a dash ("green, of course"), before a reason ("because …"), and before words that add nothing
-("cats though"). Words that express doubt or denial ("I think", "not", "lol") and words that are no value ("in Lisbon",
+("green though"). Words that express doubt or denial ("I think", "not", "lol") and words that are no value ("in Lisbon",
 "anything") give no value.
+What is favourite must be named. "My favourite mug is blue" and "My favourite aunt is visiting us" only describe it. So
+a word without a capital is a value only for the kinds of things in `_KINDS`, such as colours.
 """
 
 import re
-from collections.abc import Iterator
+from datetime import date
+
+from app.summarising.sentences import find_terms
 
 MAX_VALUE_CHARS = 60
-_MAX_ALLERGEN_WORDS = 4
 
 _FILLER = (
     r"(?:actually|definitely|certainly|honestly|obviously|of course|for sure|hands down|by far|still|also|now|nowadays"
@@ -17,13 +20,15 @@ _FILLER = (
 )
 _FIRST_FILLERS = re.compile(rf"(?:{_FILLER}[, ]\s*)+")  # only in lower case: `Still Alice` can be a title
 _LAST_FILLERS = re.compile(rf"(?:[, ]\s*{_FILLER})+$")
-_DOUBT = re.compile(
+DOUBT = re.compile(
     r"\b(?:not|never|no longer|maybe|perhaps|probably|possibly|likely|think|guess|believe|suppose|assume|sure|hope|wish"
     r"|or|either|depends|if|when|whenever|unless|except|only|but|almost|mostly|usually|sometimes|kind of|sort of|kinda"
     r"|used to|was|were|would|could|supposed|today|tonight|right now|at the moment|for now|this week|lol|lmao|rofl|jk"
-    r"|ha(?:ha)+|hehe\w*|kidding|joking|jokes?)\b",
+    r"|ha(?:ha)+|hehe\w*|kidding|joking|jokes?"
+    r"|in (?:an?|the|this|that|my|our) (?:game|story|novel|dream|role-?play|rp))\b",
     re.I,
 )
+"""Words that express doubt or denial, or that limit a statement."""
 _DENIAL = re.compile(r"n['’]t\b", re.I)
 _ASIDE_WORDS = (
     r"(?:i|we|you|yours?|my|our|he|she|it|its|they|that|this|there|what|please|don['’]t)(?:['’](?:m|s|ve|ll|d|re))?\b"
@@ -40,14 +45,58 @@ _NO_VALUE = re.compile(
 )
 _MARKS = re.compile(r"[.!?,;:…\"“”()]")
 _LAST_MARKS = re.compile(r"[^\w+#%]+$")
-_VERB = re.compile(r"\b(?:is|are|am|has|have|had|do|does|did|will|can|makes?|gets?|sucks?)\b|['’](?:s|re|m)\b", re.I)
-_LIST_MARK = re.compile(r",\s*(?:and\s+|&\s*)?|\s+(?:and|&)\s+", re.I)
-_LAST_OF_LIST = re.compile(r"(?:^|[, ])(?:and|&)\s+(?P<last>[\w'’-]+(?: [\w'’-]+){0,3})", re.I)
-_ARTICLE = re.compile(r"(?:the|an?|my|all|most)\s+", re.I)
+_KINDS = frozenset(
+    find_terms("""
+    activity animal berry beverage beer bird breakfast cake candy cheese chocolate cocktail class cocoa coffee color
+    colour condiment course cream cuisine dance day dessert dinner dinosaur dish drink element editor emoji exercise
+    fabric fish flavor flavour flower font food framework fruit game gem gemstone genre hobby holiday insect instrument
+    juice language letter liquor lunch meal metal mineral month music number nut pasta pastime pie pizza planet plant
+    salad sandwich sauce scent season shade shape smell snack soda soup spice sport stone stroke subject tea thing
+    topping tree vegetable veggie weekday whiskey whisky wine wood word workout
+    """)
+)
+"""What has values that are written without a capital: `My favourite colour is green`."""
+_ACTIVITIES = frozenset(("activity", "class", "course", "exercise", "hobby", "pastime", "sport", "subject", "thing"))
+_ACTION = re.compile(
+    r"(?!(?:spring|pudding|stuffing|dumpling|herring|starling|icing|string|king|ring|wing|sterling|morning|evening)\b)"
+    r"[a-z]{2,}ing\b"
+)
+"""What something does now: `visiting us`. For the kinds of `_ACTIVITIES` it is a value: `hiking`."""
+_STATE = re.compile(
+    r"(?:[a-z]+[^e\W]ed|amazing|awesome|awful|back|bad|beautiful|better|best|boring|cheap|cold|cool|crazy|cute|delicious"
+    r"|done|easy|empty|endangered|expensive|extinct|fine|full|fun|funny|good|great|healthy|hot|huge|ill|important|late"
+    r"|lovely|lucky|new|nice|ok|okay|old|over|popular|rare|ready|right|sad|safe|sick|simple|special|spicy|tasty"
+    r"|terrible|true|unhealthy|unique|wonderful|wrong|yummy)(?:$| (?:and|as|at|by|for|on|than|to|when|with)\b)"
+    r"|(?:changing|classified|complicated|confidential|different|irrelevant|more|most|mine|obvious|personal|private"
+    r"|secret|top secret|now|then|tomorrow|yesterday|unclear|undecided|unimportant|unknown|yours?"
+    r"|after|among|around|as|before|behind|between|by|during"
+    r"|for|if|into|like|of|than|through|towards?|under|until|up|with|without|within)\b"
+)
+"""A state, or where something is, at the beginning of a value without a capital: `ready`, `under the bed`."""
+_RIDDLE = re.compile(
+    r"(?:(?:[Aa]n?|my|our|the) )?(?:(?:\w+ )?(?:secret|myster(?:y|ies)|surprise|riddle|joke|lie|mess|disaster"
+    r"|question|problem|long story|matter of \w+|toss-?up|tie)(?:$| )"
+    r"|ones?\b|same\b|only\b|best\b|worst\b|last\b|next\b|first\b)"
+)
+"""Words in place of a value: `a secret`, `the one that you wear`."""
+_PRONOUN = re.compile(
+    r"\b(?:you|your|yours|we|us|our|he|him|his|she|her|they|them|their|it|its|i|my|mine|me|whose|who|which|that|is|are|am"
+    r"|has|have|had|will|makes?)\b"
+)
+_ORIGIN = re.compile(
+    r"(?:\w+(?:ish|ese)|Afric|Americ|Mexic|Dominic|Puerto Ric|French|German|Dutch|Greek|Thai|Czech|Swiss|Welsh|Arab"
+    r"|Italian|Canadian|Australian|Indian|Russian|Asian|Brazilian|Norwegian|Hungarian|Romanian|Bulgarian|Ukrainian"
+    r"|Iranian|Egyptian|Korean|Chilean|European|Catholic|Jewish|Muslim|Buddhist|Hindu)(?:an)?$"
+)
+_NAMED = re.compile(r"(?:the )?[^\W_a-zß-öø-ÿ]")
+"""The beginning of a name or a number."""
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)"
 )
+_MONTH_NAME = re.compile(_MONTH, re.I)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_LEAP_YEAR = 2000
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _DATE = re.compile(
     rf"(?:(?:the )?{_DAY}(?: of)? {_MONTH}|{_MONTH} (?:the )?{_DAY}|\d{{1,2}}[./-]\d{{1,2}}(?:[./-]\d{{2,4}})?)"
@@ -56,41 +105,34 @@ _DATE = re.compile(
 )
 
 
-def read_value(said: str) -> str | None:
+def read_favourite(kind: str, said: str) -> str | None:
     """Return the value with which `said` begins, or None if there is none or it is in doubt.
 
-    `said` is the rest of a sentence, after words such as "my favourite colour is".
+    `said` is the rest of a sentence after words such as "my favourite colour is"; `kind` is the `colour`.
     """
-    value, rest = _divide(_strip(said))
-    return value if _is_value(value) and _is_aside(rest) else None
+    value, rest = _divide(strip_filler(said))
+    return value if _is_value(value) and is_aside(rest) and _is_named(kind, value) else None
 
 
 def read_date(said: str) -> str | None:
     """Return the date with which `said` begins, as it is written; None if there is none or it is in doubt."""
-    bare = _strip(said)
+    bare = strip_filler(said)
     found = _DATE.match(bare)
-    return found[0] if found and _is_aside(bare[found.end() :].lstrip(", ")) else None
+    return found[0] if found and _exists(found[0]) and is_aside(bare[found.end() :].lstrip(", ")) else None
 
 
-def read_allergens(said: str) -> Iterator[str]:
-    """Yield each thing that `said` lists, such as `peanuts, bees and cats, sadly`; none if one of them is in doubt."""
-    listed, rest = _divide(_strip(said))
-    last = _LAST_OF_LIST.search(rest)
-    if rest and last and not _ASIDE.match(rest):
-        listed, rest = f"{listed}, {rest[: last.end()]}", rest[last.end() :].lstrip(", ")
-    allergens = [_ARTICLE.sub("", one.strip(), count=1) for one in _LIST_MARK.split(listed)]
-    is_call = _MARKS.search(rest) is None and len(rest.split()) <= 1  # the name of a listener: "bees and cats, Kai"
-    if all(map(_is_allergen, allergens)) and (_is_aside(rest) or (is_call and not _DOUBT.search(rest))):
-        yield from allergens
-
-
-def _strip(said: str) -> str:
+def strip_filler(said: str) -> str:
     """Return `said` without the words and marks at its ends that add nothing."""
     first = _FIRST_FILLERS.match(said)
     bare = said[first.end() if first else 0 :].strip()
     if "…" in bare or "..." in bare:
         return bare
     return _LAST_FILLERS.sub("", _LAST_MARKS.sub("", bare))
+
+
+def is_aside(rest: str) -> bool:
+    """Return whether the text after a value does not change the value."""
+    return not rest or (_ASIDE.match(rest) is not None and not DOUBT.search(rest))
 
 
 def _divide(said: str) -> tuple[str, str]:
@@ -107,15 +149,42 @@ def _is_value(value: str) -> bool:
         and any(map(str.isalnum, value))
         and not _MARKS.search(value)
         and not _NO_VALUE.match(value)
-        and not _DOUBT.search(value)
+        and not DOUBT.search(value)
         and not _DENIAL.search(value)
     )
 
 
-def _is_allergen(name: str) -> bool:
-    return _is_value(name) and len(name.split()) <= _MAX_ALLERGEN_WORDS and not _VERB.search(name)
+def _is_named(kind: str, value: str) -> bool:
+    """Whether `value` names a thing of this kind, instead of describing it or saying nothing of it."""
+    noun = kind.split()[-1].casefold()
+    if _RIDDLE.match(value) or _PRONOUN.search(value):
+        return False
+    if _NAMED.match(value):
+        return noun in _KINDS or not _ORIGIN.fullmatch(value)
+    return (
+        noun in _KINDS
+        and not _STATE.match(value)
+        and not re.search(r"\bI\b", value)
+        and (noun in _ACTIVITIES or not _ACTION.match(value))
+    )
 
 
-def _is_aside(rest: str) -> bool:
-    """Whether the text after a value does not change the value."""
-    return not rest or (_ASIDE.match(rest) is not None and not _DOUBT.search(rest))
+def _exists(written: str) -> bool:
+    """Whether a date that has the form of `_DATE` is in the calendar. `04/07` is read in both orders."""
+    numbers = [int(digits) for digits in re.findall(r"\d+", written)]
+    month = _MONTH_NAME.search(written)
+    if month:
+        day, year = numbers[0], numbers[1] if len(numbers) > 1 else _LEAP_YEAR
+        return _is_date(year, _MONTHS.index(month[0][:3].casefold()) + 1, day)
+    if len(str(numbers[0])) == len("2000"):
+        return _is_date(*numbers[:3])
+    year = numbers[2] if len(numbers) > 2 else _LEAP_YEAR
+    return any(_is_date(year if year > 99 else 2000 + year, *pair) for pair in (numbers[:2], numbers[1::-1]))
+
+
+def _is_date(year: int, month: int, day: int) -> bool:
+    try:
+        date(year, month, day)
+    except ValueError:
+        return False
+    return True

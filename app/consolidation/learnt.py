@@ -30,6 +30,7 @@ class Learnt:
         category: The category, or None if none fits.
         importance: From 0 to 1.
         tags: Short words in lower case, at most five.
+        is_firm: Whether a fact that a rule has learnt may replace a value that a model or a tool wrote.
 
     """
 
@@ -40,6 +41,7 @@ class Learnt:
     category: Category | None = None
     importance: float = DEFAULT_IMPORTANCE
     tags: tuple[str, ...] = ()
+    is_firm: bool = True
 
     def __post_init__(self) -> None:
         if (self.kind == "fact") != bool(self.key):

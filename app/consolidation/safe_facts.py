@@ -1,17 +1,22 @@
 """Facts that a user states in words that leave no doubt, such as "My name is Mira." Pure.
 
-A wrong fact is worse than a missing one. So the sentence must begin with one of the patterns, and a name must be
-written like a name and end its clause. `fact_values.py` refuses doubtful values of all other facts. A message that
-quotes and narrates, such as `"My name is Anna," she lies.`, states no facts, because a character could be the speaker.
-A message that jokes states no facts either. Nor does what follows an action that need not be the user's, as in
+A wrong fact is worse than a missing one. So the sentence must begin with one of the patterns. `said_names.py`,
+`fact_values.py` and `allergens.py` refuse doubtful values. A message that quotes and narrates, such as `"My name is
+Anna," she lies.`, states no facts, because a character could be the speaker. A message that jokes, or that speaks of a
+dream or a lie, states no facts either. Nor does what follows an action that need not be the user's, as in
 `*The demon grins.* My name is Legion.`
 "I'm Jonas" gives no name: "I'm Irish" has the same form.
 """
 
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
+from typing import NamedTuple
 
-from app.consolidation.fact_values import read_allergens, read_date, read_value
+from app.consolidation.allergens import read_allergens
+from app.consolidation.fact_values import read_date, read_favourite
+from app.consolidation.said_names import CAPITAL_WORD, LEAD, read_name
+from app.consolidation.unreal import is_invented
 from app.facts.keys import normalise_key
 from app.summarising.judging.speech import count_letters, divide
 from app.summarising.sentences import Kind, split_sentences
@@ -19,13 +24,6 @@ from app.summarising.transcript import Utterance
 
 _MOST_CHARS = 8_000
 _QUOTES = "\"'“”„«»「」『』*_ "
-_LEAD = (
-    r"(?:(?:hi|hello|hey|well|yes|hallo|hola|bonjour|salut|also|so|by the way|btw|please|actually"
-    r"|and)\b[,!. ]{1,3}){0,3}"
-)
-_WORD = r"(?:[A-ZÀ-ÖØ-ÞĀ-ŽА-ЯЁ][\w'’-]{0,30})"
-_NAME = rf"(?P<value>{_WORD}(?: {_WORD}){{0,2}})"
-_STOP = r"(?=[.!,;…\"”»]|$| (?:and|but|und|aber|y|et|-|–|—|:\))(?:\s|$))"
 
 _ACTION = re.compile(
     r"(?<![^\W_])(?<![^\W_] )(?:\*{1,2}(?P<stars>[^*\s][^*]{1,500})\*{1,2}|_(?P<line>[^_\s][^_]{1,500})_(?!\w))"
@@ -34,7 +32,7 @@ _ACTION = re.compile(
 
 _SOMEBODY = re.compile(
     r"\s*(?:(?i:the|an?|he|she|they|it|his|her|their|der|die|das|eine?|er|sie|el|la|los|una?|ella|les?|une|elle|il)\b"
-    rf"|{_WORD} (?!his\b|is\b|as\b|this\b)[a-z]+s\b)"
+    rf"|{CAPITAL_WORD} (?!his\b|is\b|as\b|this\b)[a-z]+s\b)"
 )
 """The beginning of an action that need not be the user's: `The demon grins`, `She smiles`, `Vex enters`."""
 
@@ -46,63 +44,51 @@ _PLAYS = re.compile(
 )
 """The speaker after a quotation, or words about a game or a joke."""
 
-_NAMES = tuple(
-    re.compile(rf"(?i:{_LEAD}{said}) {_NAME}{_STOP}")
-    for said in (
-        r"my name(?: is|['’]s)",
-        r"(?:you can |just |please |everyone |everybody |my friends |friends |people )?calls? me",
-        r"i(?: am|['’]m) called",
-        r"mein name ist",
-        r"ich heiße",
-        r"(?:du kannst mich |nenn(?:t|en sie)? mich )",
-        r"(?:yo )?me llamo",
-        r"mi nombre es",
-        r"(?:moi,? )?je m['’]appelle",
-        r"(?:mon nom est|appelle[- ]moi)",
-    )
-)
-_SPACELESS_NAMES = (
-    re.compile(
-        r"(?:私|僕|俺|わたし|ぼく)の名前は(?P<value>[^\s、。！？!?「」]{1,12}?)(?:です|だ|といいます)(?:よ|。|！|!|$)"
-    ),
-    re.compile(r"(?:我叫|我的名字(?:是|叫))(?P<value>[\u3400-\u9fffA-Za-z·]{1,8})(?:[，。！,.!]|$)"),
-)
-_NO_NAME = re.compile(
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september|october"
-    r"|november|december|monday|tomorrow|later|back|when|if|crazy|maybe|anything|whatever|not|on|at|i|a|the|old",
-    re.I,
-)
-
 _FAVOURITE = re.compile(
-    rf"(?i:{_LEAD}my (?:all[- ]time |absolute )?(?P<key>favou?rite [a-z]{{2,20}}(?: [a-z]{{2,20}})?) is )(?P<said>.+)"
+    rf"(?i:{LEAD}my (?:all[- ]time |absolute )?(?P<key>favou?rite [a-z]{{2,20}}(?: [a-z]{{2,20}})?) is )(?P<said>.+)"
 )
-_BIRTHDAY = re.compile(rf"(?i:{_LEAD}my birthday is (?:actually )?(?:on )?)(?P<said>.+)")
+_BIRTHDAY = re.compile(rf"(?i:{LEAD}my birthday is (?:actually )?(?:on )?)(?P<said>.+)")
 _ALLERGY = re.compile(
-    rf"(?i:{_LEAD}i(?: am|['’]m) (?:(?:also|actually|still|really|very|highly|severely|deathly|terribly) ){{0,2}}"
+    rf"(?i:{LEAD}i(?: am|['’]m) (?:(?:also|actually|still|really|very|highly|severely|deathly|terribly) ){{0,2}}"
     r"allergic to )(?P<said>.+)"
 )
 
 
-def find_facts(utterance: Utterance) -> Iterator[tuple[str, str]]:
-    """Yield the (key, value) that a message of the user states beyond doubt, in order. Other roles state none."""
+class Stated(NamedTuple):
+    """A fact that a message states.
+
+    Attributes:
+        key: What it is about.
+        value: Its value.
+        is_firm: Whether it may replace what a model or a tool has written. A name after "Call me" may not.
+
+    """
+
+    key: str
+    value: str
+    is_firm: bool = True
+
+
+def find_facts(utterance: Utterance) -> Iterator[Stated]:
+    """Yield the facts that a message of the user states beyond doubt, in order. Other roles state none."""
     text = utterance.text[:_MOST_CHARS]
     if utterance.role != "user":
         return
     spoken = _list_statements(text)
-    if _narrates(" ".join(spoken)) or _PLAYS.search(text):
+    if _narrates(" ".join(spoken)) or _PLAYS.search(text) or is_invented(text):
         return
     scene = _find_scene(text)
     if scene is not None:
         spoken = _list_statements(text[:scene])
-    for said in spoken:
-        bare = said.strip(_QUOTES)
-        name = _find_name(bare)
+    bare = [said.strip(_QUOTES) for said in spoken]
+    for said, following in zip_longest(bare, bare[1:], fillvalue=""):
+        name = read_name(said, following)
         if name is not None:
-            yield "name", name
-        for label, value in _find_others(bare):
+            yield Stated("name", *name)
+        for label, value in _find_others(said):
             key = normalise_key(label)
             if key is not None:
-                yield key, value
+                yield Stated(key, value)
 
 
 def _list_statements(text: str) -> list[str]:
@@ -112,7 +98,7 @@ def _list_statements(text: str) -> list[str]:
 def _find_others(said: str) -> Iterator[tuple[str, str]]:
     """Yield the facts of a sentence that are not names. Each allergy has its own key, so none replaces another."""
     if favourite := _FAVOURITE.match(said):
-        value = read_value(favourite["said"])
+        value = read_favourite(favourite["key"], favourite["said"])
         if value is not None:
             yield favourite["key"], value
     if birthday := _BIRTHDAY.match(said):
@@ -133,11 +119,3 @@ def _narrates(said: str) -> bool:
     """Whether `said` has both a quotation of several words and text outside of it."""
     divided = divide(said)
     return any(" " in speech for speech in divided.speech) and count_letters(divided.narration) > 0
-
-
-def _find_name(said: str) -> str | None:
-    for pattern in (*_NAMES, *_SPACELESS_NAMES):
-        found = pattern.match(said)
-        if found and not _NO_NAME.fullmatch(found["value"].partition(" ")[0]):
-            return found["value"].strip()
-    return None
