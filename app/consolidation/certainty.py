@@ -8,6 +8,7 @@ Spanish, French, Japanese and Chinese.
 
 import re
 
+from app.consolidation.said_names import read_name
 from app.summarising.judging.speech import count_letters, divide
 from app.summarising.sentences import Kind, count_words, split_sentences
 
@@ -34,9 +35,11 @@ _IDENTITY = re.compile(
     r"|\b(?:[Mm]e llamo|[Mm]i nombre es|[Ss]oy (?:de|una?)|[Vv]ivo en|[Tt]rabajo (?:en|como|de|para)|[Nn]ací)\b"
     r"|\b[Jj]e m['’]appelle\b|\b[Mm]on nom est\b|\b[Jj]e suis (?:une?|née?|de)\b|\b[Jj]['’]habite\b"
     r"|\b[Jj]e travaille\b"
-    r"|(?:私|わたし|僕|ぼく|俺)の名前|(?:私|わたし|僕|ぼく|俺)は.{0,30}(?:です|住んで|働いて|生まれ)"
-    r"|我(?:叫|是|住在|的名字|来自|來自|出生)"
+    r"|(?:私|わたし|僕|ぼく|俺)は.{0,30}(?:です|住んで|働いて|生まれ)"
+    r"|我(?:是|住在|来自|來自|出生)"
 )
+_GIVES_NAME = re.compile(r"我(?:叫|的名字)|(?:私|わたし|僕|ぼく|俺)の名前は")
+"""Words that also begin "I ordered" in Chinese, and remarks about a name. What follows decides."""
 _PREFERENCE = re.compile(
     r"\b[Mm]y (?:all-time |absolute |personal |new )?favou?rites?(?: [\w'’-]+){0,4} (?:is|are) (?!when\b|that\b|this\b)"
     r"|\b(?:is|are) (?:one of )?my (?:all-time |absolute )?fav(?:e|ou?rite)s?\b"
@@ -105,5 +108,7 @@ def is_certain(said: str, kind: Kind) -> bool:
     if kind is not Kind.STATEMENT or said.rstrip("\"'”’»」』…").endswith(("?", "？", "؟")):
         return False
     if _IDENTITY.search(said) or _PROMISE.search(said):
+        return True
+    if any(read_name(said[found.start() :]) for found in _GIVES_NAME.finditer(said)):
         return True
     return any(not _VAGUE.search(_CLAUSE_END.split(said[found.end() :], 1)[0]) for found in _PREFERENCE.finditer(said))

@@ -12,6 +12,7 @@ from app.consolidation.certainty import MOST_UNCERTAIN, is_certain, tells_story
 from app.consolidation.importance import find_category, rate_sentence
 from app.consolidation.learnt import MAX_CONTENT_CHARS, PROMOTION_IMPORTANCE, Learnt, shorten
 from app.consolidation.safe_facts import find_facts
+from app.consolidation.unreal import is_invented, is_of_one, list_wishes
 from app.knowledge.important import LEAST_IMPORTANCE
 from app.memories.memory import Category
 from app.summarising.extractive import Excerpt, Frequencies, extract_excerpts
@@ -87,11 +88,13 @@ def _quote(
     budget_tokens: int,
     count_tokens: Callable[[str], int],
 ) -> list[Learnt]:
-    stories = {said.seq for said in part if tells_story(said.text)}
+    stories = {said.seq for said in part if tells_story(said.text) or is_invented(said.text)}
+    wishes = {said.seq: list_wishes(said.text) for said in part}
 
     def rate(excerpt: Excerpt) -> float:
-        rated = given.get(excerpt.utterance.seq)
-        return _rate(excerpt, in_story=excerpt.utterance.seq in stories) if rated is None else rated
+        seq = excerpt.utterance.seq
+        is_real = seq not in stories and not is_of_one(excerpt.said, wishes[seq])
+        return _rate(excerpt, is_real=is_real) if given.get(seq) is None else given[seq]
 
     excerpts = extract_excerpts(
         part,
@@ -113,16 +116,16 @@ def _quote(
     ]
 
 
-def _rate(excerpt: Excerpt, *, in_story: bool) -> float:
+def _rate(excerpt: Excerpt, *, is_real: bool) -> float:
     """Return the importance by the rules.
 
     The core block `facts` contains a quotation only if its importance is LEAST_IMPORTANCE or more. The rules give this
-    importance only to sentences that are certain (`is_certain`), in messages of the user or the assistant that tell no
-    story.
+    importance only to sentences of the user or the assistant that are certain (`is_certain`). With `is_real`, the
+    sentence expresses no wish, and its message tells no story and speaks of no dream or lie.
     """
     rating = rate_sentence(excerpt.said, excerpt.kind, excerpt.names)
     speaks = excerpt.utterance.role in ("user", "assistant")
-    if in_story or not speaks or not is_certain(excerpt.said, excerpt.kind):
+    if not is_real or not speaks or not is_certain(excerpt.said, excerpt.kind):
         return min(rating, MOST_UNCERTAIN)
     return max(rating, LEAST_IMPORTANCE) if rating > PROMOTION_IMPORTANCE else rating
 

@@ -125,7 +125,7 @@ _CATEGORIES: tuple[tuple[Category, re.Pattern[str]], ...] = (
             r"|\bich (?:bin|heiße|wohne|arbeite|habe|komme aus|war)\b|\bmein name\b"
             r"|\b(?:me llamo|soy|vivo|trabajo|tengo|nací|mi nombre)\b"
             r"|\bje (?:suis|m['’]appelle|travaille|viens)\b|\bj['’](?:ai|habite|étais)\b|\bmon nom\b"
-            r"|(?:私|僕|俺)は|住んでい|働いてい|生まれ|我(?:叫|是|住|在|有|的名字)",
+            r"|(?:私|僕|俺)は|住んでい|働いてい|生まれ|我(?:是|住|在|有|的名字)|我叫(?![了他她它你您我们們外车車不停醒人救])",
             re.I,
         ),
     ),

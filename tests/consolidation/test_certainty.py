@@ -27,6 +27,8 @@ CERTAIN = [
     "Je suis née à Lyon.",
     "私は大阪で看護師として働いています。",
     "我喜欢北京的冬天。",
+    "大家好，我叫王小明。",
+    "私の名前はミラです。",
 ]
 UNCERTAIN = [
     "Last Friday I went to a council meeting for adoption.",
@@ -42,6 +44,34 @@ UNCERTAIN = [
     "Are you from Porto?",
     "I'm from Porto, and you?",
     "Yesterday I took my puppy to the clinic.",
+    "我叫外卖了，你等一下。",
+    "俺の名前は何だ。",
+]
+UNREAL = [
+    "I dreamed that I promised to marry Tom in Lisbon.",
+    "In my dream I promised to marry Tom in Lisbon.",
+    "I had a dream last night. I promised to marry Tom in Lisbon.",
+    "I promised to marry Tom in Lisbon. That was a lie.",
+    "I lied when I said I work as a nurse in Lisbon.",
+    "I told Anna a lie: I work as a nurse in Lisbon.",
+    "Let's pretend: I work as a nurse in Lisbon.",
+    "In the game I work as a nurse in Lisbon.",
+    "I wish I was born in Lisbon with Tom.",
+    "If only, my dear Tom, I was born in Lisbon.",
+    "Ich habe geträumt, ich wohne in Lissabon bei Tom.",
+    "Ich wünschte, ich wohne in Lissabon bei Tom.",
+    "Soñé que vivo en Lisboa con Tom.",
+    "J'ai rêvé que j'habite à Lisbonne avec Tom.",
+    "我梦见我住在北京和上海。",
+]
+REAL = [
+    "I work as a nurse in Lisbon, and it is my dream job.",
+    "I always dreamed of it, and now I work as a nurse in Lisbon.",
+    "I wish you a good day, Tom. I work as a nurse in Lisbon.",
+    "I wish I had a dog. I work as a nurse in Lisbon.",
+    "I promise to meet Tom in Lisbon, and I never lied.",
+    "I hate liars like Tom, and I work as a nurse in Lisbon.",
+    "I work as a nurse in Lisbon, and a story by Tom is in my bag.",
 ]
 
 
@@ -72,6 +102,26 @@ def test_only_certain_sentences_reach_the_block(role: str, said: str, is_importa
     (memory,) = [one for one in found if one.sources == (1,)]
     assert memory.importance > 0.6
     assert (memory.importance >= LEAST_IMPORTANCE) == is_important
+
+
+def importances(text: str, given: dict[int, float] | None = None) -> list[float]:
+    batch = [Utterance(1, "user", "Mira", text), Utterance(2, "user", "Mira", "We met Anna in Lisbon.")]
+    found = learn(batch, Frequencies.of(batch), given=given, count_tokens=count_tokens)
+    return [one.importance for one in found if one.sources == (1,) and one.kind == "memory"]
+
+
+@pytest.mark.parametrize("text", UNREAL)
+def test_dreams_lies_and_wishes_do_not_reach_the_block(text: str) -> None:
+    assert all(importance < LEAST_IMPORTANCE for importance in importances(text))
+
+
+@pytest.mark.parametrize("text", REAL)
+def test_dreams_and_wishes_nearby_do_not_matter(text: str) -> None:
+    assert max(importances(text)) >= LEAST_IMPORTANCE
+
+
+def test_the_caller_decides_about_a_dream() -> None:
+    assert importances(UNREAL[0], {1: 0.9}) == [0.9]
 
 
 def test_an_importance_by_the_caller_stays() -> None:
