@@ -164,7 +164,16 @@ async def _store_facts(
         said = say(choose_key(one.key or "", held), one.content)._replace(more=rating)
         try:
             await learn_value(
-                db_session, head, learning, said, sources, layer=FACTS, origin=origin, at=at + after, now=now
+                db_session,
+                head,
+                learning,
+                said,
+                sources,
+                layer=FACTS,
+                origin=origin,
+                at=at + after,
+                now=now,
+                is_firm=one.is_firm,
             )
         except TooManyKeys:  # only a new key can exceed the limit
             dropped += 1

@@ -3,7 +3,7 @@
 Each value is stored as a statement (`models.py`) in a scope, with the messages that taught it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -122,13 +122,15 @@ async def learn_value(
     origin: str,
     at: datetime,
     now: datetime,
+    is_firm: bool = True,
 ) -> bool:
     """Store a value of a key that was learnt from messages at the time `at`; return whether it is a new statement.
 
     If the key had the same value at that time, the messages are added to the sources of the existing statement. What a
     rule has learnt without a model (the origin `extractive`) is not stored if it would replace a value that a person
-    set. `now` is the service's time, which is later than `at` if the messages are read again. `head` is the head of the
-    chat's current line. The caller has locked this line and called `lock_scopes`. Raises TooManyKeys.
+    set. Unless it `is_firm`, it is not stored either if it would replace a value of a model or a tool. `now` is the
+    service's time, which is later than `at` if the messages are read again. `head` is the head of the chat's current
+    line. The caller has locked this line and called `lock_scopes`. Raises TooManyKeys.
     """
     view = Viewpoint(ScopeKey.of_chat(learning.tenant, learning.chat_key), head.line, learning.character)
     live = await list_live(db_session, view, said.kind, said.key)
@@ -139,15 +141,23 @@ async def learn_value(
         known = await teach_by_messages(db_session, head, scope, former.statement_id, sources, layer=layer, now=now)
         if known is not None:
             return False
-    if origin == "extractive" and _replaces_persons(live, learning.character, scope, former):
-        return False
+    if origin == "extractive":
+        kept = ("person",) if is_firm else ("person", "model", "tool")
+        if _replaces(kept, live, learning.character, scope, former):
+            return False
     return await learn_by_messages(
         db_session, head, scope, said, sources, statement_id=uuid7(), layer=layer, origin=origin, at=at, now=now
     )
 
 
-def _replaces_persons(live: Sequence[Known], character: str | None, scope: ScopeKey, former: Known | None) -> bool:
-    """Return whether a new value of a key would hold instead of a value that a person set.
+def _replaces(
+    origins: Collection[str],
+    live: Sequence[Known],
+    character: str | None,
+    scope: ScopeKey,
+    former: Known | None,
+) -> bool:
+    """Return whether a new value of a key would hold instead of a value of one of these origins.
 
     `live` are the live statements of the key that the chat sees, and `character` is the character that the value
     concerns. `former` is the statement of the scope that the new value follows, if any. The new value would also hold
@@ -157,7 +167,7 @@ def _replaces_persons(live: Sequence[Known], character: str | None, scope: Scope
     characters = {character, *(one.character for one in live)}
     deciding = [one for named in characters for one in choose_deciding(live, named).values()]
     replaced = [former, *(one for one in deciding if one.rank > scope.rank)]
-    return any(one is not None and one.origin == "person" and one.content is not None for one in replaced)
+    return any(one is not None and one.origin in origins and one.content is not None for one in replaced)
 
 
 def is_same_value(one: str, other: str) -> bool:

@@ -123,6 +123,40 @@ async def test_what_rules_learn_after_a_person_gives_way(
     assert [one["value"] for one in await history(api, "name")] == ["Mirabel Voss", None, "Mira"]
 
 
+@pytest.mark.parametrize("learn_scope", ["chat", "user"])
+async def test_call_me_keeps_what_a_model_learnt(
+    learn_scope: str, api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await begin(api, memories={"learn_scope": learn_scope})
+    model.otherwise = LEARNT
+    await turn(api, 1, NAMED)
+    await learn_all(dispatcher, clock)
+    model.otherwise = DECLINES
+    await turn(api, 2, "Call me Rosa.")
+    await learn_all(dispatcher, clock)
+    assert await facts(api) == {"name": "Mirabel Voss"}
+    await turn(api, 3, "My name is Rosa.")
+    await learn_all(dispatcher, clock)
+    assert await facts(api) == {"name": "Rosa"}
+    await turn(api, 4, "Call me Kit.")
+    await learn_all(dispatcher, clock)
+    assert [one["value"] for one in await history(api, "name")] == ["Kit", "Rosa", "Mirabel Voss"]
+
+
+async def test_a_chat_keeps_a_model_s_value_of_the_user(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
+) -> None:
+    await begin(api, memories={"learn_scope": "user"})
+    model.otherwise = LEARNT
+    await turn(api, 1, NAMED)
+    await learn_all(dispatcher, clock)
+    await begin(api, status=200, memories={"learn_scope": "chat"})
+    model.otherwise = DECLINES
+    await turn(api, 2, "Call me Rosa.")
+    await learn_all(dispatcher, clock)
+    assert await facts(api) == {"name": "Mirabel Voss"}
+
+
 @pytest.mark.parametrize(("former", "present"), [("user", "user"), ("user", "chat"), ("global", "user")])
 async def test_the_scope_is_locked_before_anything_is_deleted(
     former: str,

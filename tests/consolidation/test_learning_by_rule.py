@@ -126,3 +126,15 @@ async def test_a_message_replaces_what_a_tool_set(
     await turn(api, 2, GREEN)
     await learn_all(quoting_dispatcher, clock)
     assert await held(api) == {COLOUR: "green"}
+
+
+async def test_call_me_keeps_the_name_that_a_tool_set(
+    api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock
+) -> None:
+    await begin(api, "agent")
+    await turn(api, 1, "Hello, how are you?")
+    await note(api, "name", "Anna Weber")
+    clock.step(60)
+    await turn(api, 2, "Call me Rosa.")
+    await learn_all(quoting_dispatcher, clock)
+    assert await held(api) == {"name": "Anna Weber"}
