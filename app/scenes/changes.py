@@ -23,9 +23,10 @@ from app.narratives import service as narratives
 from app.scenes import change_queries, queries
 from app.scenes.detection.looks import judged_after_change
 from app.scenes.folding import RECAP, reconcile_fold_work
+from app.scenes.hide_job import show_again
 from app.scenes.lifecycle import follow, hand_on, new_scene, rehash
 from app.scenes.models import Scene
-from app.scenes.open_scene import OpenScene, decide_change
+from app.scenes.open_scene import OpenScene, SceneChange, decide_change
 from app.scenes.schedule import DEBOUNCE_S, NAME, hides, schedule_hide
 from app.scenes.settings import SceneSettings
 
@@ -37,18 +38,26 @@ async def on_change(db_session: DbSession, event: MessagesChanged) -> None:
     """Update the hashes of the scenes that contain changed messages, schedule the stale ones, and move breaks.
 
     Auto-hide is scheduled if it may now have to leave other messages visible than before the change, or if a person
-    allows it again to hide a message.
+    allows it again to hide a message. If the history or the open scene became too short, the messages that auto-hide
+    may no longer hide are shown at once.
     """
     head = event.head
     if NAME not in head.cursors:
         return
     opened = OpenScene.from_json(head.cursors[NAME])
     change = decide_change(event.pairs, opened)
-    alters_sight = event.unpinned or (change is not None and (change.shrinks_open or change.alters_sight))
-    if alters_sight and hides(head):
+    may_alter_sight = event.unpinned or event.relinked
+    if hides(head) and (may_alter_sight or (change is not None and (change.shrinks_open or change.alters_sight))):
         await schedule_hide(db_session, head, now=event.now)
-    if change is None:
-        return
+    if change is not None:
+        await _apply(db_session, event, opened, change)
+    is_short = event.alters_history and head.history_messages < head.settings.history.keep_messages
+    if is_short or (change is not None and change.shrinks_open):
+        await show_again(db_session, head, now=event.now)
+
+
+async def _apply(db_session: DbSession, event: MessagesChanged, opened: OpenScene, change: SceneChange) -> None:
+    head = event.head
     if change.touches_open:
         head.cursors[NAME] = opened.rejudged(judged_after_change(opened.judged_seq, change.seqs)).to_json()
     if change.gone:
@@ -87,7 +96,8 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     """Remove the breaks from `from_seq` on; a scene that is only partly left is open again.
 
     A title or recap that a person wrote for one of these scenes is kept: the row stays without its break, and
-    the next scene that ends on the row's `last_seq` or later takes over the text.
+    the next scene that ends on the row's `last_seq` or later takes over the text. The messages that auto-hide may no
+    longer hide are shown at once.
     """
     head, from_seq = event.head, event.from_seq
     if NAME not in head.cursors:
@@ -105,6 +115,7 @@ async def on_truncate(db_session: DbSession, event: LineTruncated) -> None:
     await follow(
         db_session, head, [], from_seq=from_seq, until_seq=head.head_seq, now=event.now, settle_s=event.settle_s
     )
+    await show_again(db_session, head, now=event.now)
     await schedule_hide(db_session, head, now=event.now)
 
 

@@ -1,7 +1,12 @@
-"""The job of auto-hide: reads all scenes once, and hides and un-hides all messages in one statement."""
+"""Auto-hide: reads all scenes once, and hides and un-hides all messages in one statement.
+
+Only the job hides messages. It waits for further changes, so `show_again` does not leave un-hiding to it where the next
+context would have too few messages.
+"""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from app.chats.head import Head
 from app.chats.heads import read_head
@@ -85,12 +90,37 @@ async def _draft(_ctx: JobContext, _claimed: Claimed, source: bool) -> bool:
     return source
 
 
+async def show_again(db_session: DbSession, head: Head, *, now: datetime) -> None:
+    """Un-hide the messages that auto-hide has hidden and may no longer hide, because messages were taken away.
+
+    The caller has locked the line's row, and schedules the job.
+    """
+    sight = await _read_sight(db_session, head)
+    await hide_by_scenes(db_session, head, [], find_rest(sight.hidden, head.head_seq), now=now)
+
+
 async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:
     """Hide the old scenes that the running recap covers, and un-hide all other messages that auto-hide has hidden.
 
     At least `history.keep_messages` messages stay in sight, as many as the history keeps after a cut.
     """
-    head, keep_messages = made.head, made.head.settings.history.keep_messages
+    head = made.head
+    sight = await _read_sight(db_session, head)
+    if NAME in head.cursors:
+        head.cursors[NAME] = replace(OpenScene.from_json(head.cursors[NAME]), hide_in=sight.missing).to_json()
+    await hide_by_scenes(db_session, head, sight.hidden, find_rest(sight.hidden, head.head_seq), now=made.now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """The ranges that auto-hide may hide, and `count_missing` of the other old scenes."""
+
+    hidden: Sequence[Range]
+    missing: int
+
+
+async def _read_sight(db_session: DbSession, head: Head) -> _Sight:
+    keep_messages = head.settings.history.keep_messages
     scenes = await queries.list_closed(db_session, head)
     last_break = scenes[-1][1] if scenes else 0
     has_open = await has_message_after(db_session, *head.line, last_break)
@@ -99,11 +129,8 @@ async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:
     newest = await _list_newest(db_session, head, keep_messages)
     kept_from = newest[0] if len(newest) == keep_messages else 1
     hidden = choose_hidden(scenes, has_open=has_open, keep=keep, covered_seq=covered_seq, kept_from=kept_from)
-    if NAME in head.cursors:
-        old = list_old(scenes, has_open=has_open, keep=keep, covered_seq=covered_seq)
-        missing = count_missing(old, newest, keep_messages, kept_from)
-        head.cursors[NAME] = replace(OpenScene.from_json(head.cursors[NAME]), hide_in=missing).to_json()
-    await hide_by_scenes(db_session, head, hidden, find_rest(hidden, head.head_seq), now=made.now)
+    old = list_old(scenes, has_open=has_open, keep=keep, covered_seq=covered_seq)
+    return _Sight(hidden, count_missing(old, newest, keep_messages, kept_from))
 
 
 async def _list_newest(db_session: DbSession, head: Head, most: int) -> list[int]:

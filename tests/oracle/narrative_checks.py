@@ -213,7 +213,10 @@ def _check_echoed(found: list[str], words: list[str], *, complete: bool) -> None
 
 
 def check_anchor(line: NarrativeLine, snapshot: Snapshot) -> None:
-    """Check that the history has `keep` messages or all there are, and that the anchor skips only hidden messages."""
+    """Check that the history has `keep` messages or all there are, and that the anchor skips only hidden messages.
+
+    "All" includes the messages that auto-hide has hidden.
+    """
     cut = snapshot.row["last_cut"]
     cut_seq = cut["at_seq"] if cut else 1
     may_skip = line.settings.scenes or snapshot.anchor == line.anchor  # messages that auto-hide hides or has hidden
@@ -221,7 +224,7 @@ def check_anchor(line: NarrativeLine, snapshot: Snapshot) -> None:
     if snapshot.anchor != line.anchor:
         assert not [message.seq for message in line.sendable_from(cut_seq) if message.seq < snapshot.anchor]
     left = len(line.sent_from(snapshot.anchor))
-    is_all = left == len(line.sent_from(1))
+    is_all = left == len(drop_unsent([one for one in line.not_deleted if one.sendable_if_shown]))
     assert left >= line.settings.keep or is_all
     if snapshot.anchor > line.anchor and cut and cut_seq == snapshot.anchor and cut["reason"] != "rewind":
         assert is_all or line.can_cut(snapshot.anchor, line.anchor)
