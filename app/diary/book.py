@@ -77,6 +77,13 @@ class _Written(NamedTuple):
     dated_at: datetime
 
 
+class Saved(NamedTuple):
+    """The binding of a tool call. `is_deleted` is whether the call is a retry and a person has deleted its entry."""
+
+    made: Made
+    is_deleted: bool = False
+
+
 class Listed(NamedTuple):
     """An entry with the id of the reply that it is bound to, if any, and whether contexts contain it."""
 
@@ -180,7 +187,7 @@ async def save_memory(
     character: str | None,
     target: Target,
     now: datetime,
-) -> Made:
+) -> Saved:
     """Insert an entry that the character writes, and return its binding. Raises ChatNotFound, Invalid, Conflict.
 
     The entry is bound to a reply, and hidden until the reply is appended. In a chat without messages, it is shown at
@@ -192,7 +199,7 @@ async def save_memory(
     words = identity("character", content)
     made = await bindings.bind(db_session, head, Call(NAME, tool, name, words, target), now=now)
     if made.is_retry:
-        return made
+        return Saved(made, await queries.find_entry(db_session, head.line, made.binding_id) is None)
     if made.is_open:
         await put_off(db_session, head, name, made.turn_seq, now=now)
     else:
@@ -200,7 +207,7 @@ async def save_memory(
     values = {"identity": words, "hidden": not made.matches}
     written = _Written(made.binding_id, name, content, "tool", made.at_seq, made.sent_at or now)
     await _insert(db_session, head, written, values, now=now)
-    return made
+    return Saved(made)
 
 
 async def edit_entry(

@@ -28,7 +28,7 @@ class SaveMemory(BaseModel):
 
 
 async def _save_memory(call: ToolCall, arguments: SaveMemory) -> Answer:
-    made = await book.save_memory(
+    saved = await book.save_memory(
         call.db_session,
         call.ref,
         arguments.content,
@@ -37,8 +37,10 @@ async def _save_memory(call: ToolCall, arguments: SaveMemory) -> Answer:
         target=call.target,
         now=call.now,
     )
-    text = "It is written in your diary, and you will remember it. Go on with the story; do not mention the diary."
-    return wrote(text, made)
+    text = "It is written in your diary, and you will remember it."
+    if saved.is_deleted:
+        text = "The user has deleted this entry from your diary, so it is not written again. Do not repeat the call."
+    return wrote(f"{text} Go on with the story; do not mention the diary.", saved.made)
 
 
 SAVE_MEMORY = Tool(

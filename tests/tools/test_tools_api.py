@@ -12,7 +12,7 @@ from app.kit.db import Database
 from app.registry import LAYERS
 from tests.conftest import NOON, client_of
 from tests.diary.diaries import KAI, MEMORY, MIRA, change, contents, discard, entries, keep_diary, save
-from tests.talk import Json, append, cut_off, hide, ok, put, said, soft_delete, talk
+from tests.talk import Json, append, cut_off, get, hide, ok, put, said, soft_delete, talk
 
 URL = "/v1/chats/c/tools/save_memory"
 
@@ -100,9 +100,12 @@ async def test_the_same_words_later_or_by_another_are_a_new_entry(api: httpx.Asy
 async def test_a_retry_does_not_restore_a_deleted_entry(api: httpx.AsyncClient) -> None:
     await keep_diary(api)
     await save(api)
+    assert (await save(api))["result"].startswith("It is written in your diary")
     await discard(api, (await entries(api))[0]["id"])
-    await save(api)
+    told = (await save(api))["result"]
+    assert told.startswith("The user has deleted this entry from your diary, so it is not written again.")
     assert await entries(api) == []
+    assert len((await get(api, "/tools/calls"))["items"]) == 1
 
 
 async def test_a_retry_is_one_also_after_the_words_were_edited(api: httpx.AsyncClient) -> None:
