@@ -160,8 +160,8 @@ class View(NamedTuple):
             (`Layer.queried_if`).
         settings: The chat's settings.
         character: The character whose prompt it is, if known.
-        before_seq: The seq of the message that the context is for: the layer contributes only what was known before
-            that message. None for the next message.
+        before_seq: The seq of the message that the context is for: the layer leaves out what was made from that
+            message or later ones. None for the next message.
 
     """
 
