@@ -76,11 +76,10 @@ class ChatRef:
 
 async def lock_head(db_session: DbSession, ref: ChatRef) -> Head:
     """Lock the chat's current line and return its head. Raises ChatNotFound, ChatBusy."""
-    locked = await _lock_current(db_session, ref.key)
-    if locked is None:
+    head = await _lock_current(db_session, ref.key)
+    if head is None:
         raise ref.unknown()
-    head, user_id = locked
-    ref.check(user_id)
+    ref.check(head.user_id)
     return head
 
 
@@ -91,18 +90,18 @@ async def lock_lines(db_session: DbSession, chat_key: UUID) -> list[str | None]:
     line first, in a separate statement, and the next statement sees all lines. The revisions of the lines do not rise,
     because only erasures call this function: they delete the rows, or change nothing.
     """
-    locked = await _lock_current(db_session, chat_key)
-    if locked is None:
+    head = await _lock_current(db_session, chat_key)
+    if head is None:
         return []
-    record_nothing(db_session, locked[0].line)
+    record_nothing(db_session, head.line)
     return await queries.lock_all_lines(db_session, chat_key)
 
 
-async def _lock_current(db_session: DbSession, chat_key: UUID) -> tuple[Head, str | None] | None:
+async def _lock_current(db_session: DbSession, chat_key: UUID) -> Head | None:
     for misses in range(_LOCK_TRIES):
-        locked = await heads.lock_current(db_session, chat_key)
-        if locked is not None:
-            return locked
+        head = await heads.lock_current(db_session, chat_key)
+        if head is not None:
+            return head
         # Either the chat is missing, or another line became current while the statement waited; the statement's
         # snapshot does not include that. This transaction may now hold the lock of the former line, and the transaction
         # that locked the new line may be waiting for that lock. So the locks are released before the next try.
@@ -119,10 +118,9 @@ async def lock_or_create(db_session: DbSession, ref: ChatRef, now: datetime) -> 
     """
     created = False
     for misses in range(_LOCK_TRIES):
-        locked = await heads.lock_current(db_session, ref.key)
-        if locked is not None:
-            head, user_id = locked
-            ref.check(user_id)
+        head = await heads.lock_current(db_session, ref.key)
+        if head is not None:
+            ref.check(head.user_id)
             if created:
                 register_new(db_session, head.line, revision_of(db_session, head.line).number - 1)
             return head, created

@@ -105,6 +105,7 @@ class Head:
         last_active_at: When messages were last appended, or when the chat was created or forked if that is later, by
             the service's clock.
         is_current: Whether the line is its chat's current one. A job can read a line that is no longer current.
+        user_id: The chat's user; None if the chat has none.
         sole_character: The name of the chat's only active character; None if there are none or several.
         time_zone: The chat's time zone, an IANA name.
         renamed: The characters that have a `hashed_name` (`character_list.py`). The keys are their current and their
@@ -131,6 +132,7 @@ class Head:
     last_cut: dict[str, Any] | None = None
     cursors: dict[str, Any] = field(default_factory=dict)
     is_current: bool = True
+    user_id: str | None = None
     sole_character: str | None = None
     time_zone: str = "UTC"
     renamed: Mapping[str, Renamed] = field(default_factory=dict)

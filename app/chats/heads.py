@@ -66,11 +66,11 @@ def filters_of(settings: ChatSettings, characters: Characters) -> Filters:
     )
 
 
-async def lock_current(db_session: DbSession, chat_key: UUID) -> tuple[Head, str | None] | None:
-    """Lock the chat's current line and return its head and user; None if there is no such chat. Raises ChatBusy."""
+async def lock_current(db_session: DbSession, chat_key: UUID) -> Head | None:
+    """Lock the chat's current line and return its head; None if there is no such chat. Raises ChatBusy."""
     with busy_if_locked():
         row = await db_session.raw.fetchrow(LOCK_CURRENT, chat_key)
-    return None if row is None else (_locked_head(db_session, chat_key, row), row["user_id"])
+    return None if row is None else _locked_head(db_session, chat_key, row)
 
 
 async def lock_line(db_session: DbSession, chat_key: UUID, line_id: UUID) -> Head | None:
@@ -168,6 +168,7 @@ def _head(chat_key: UUID, row: asyncpg.Record) -> Head:
         last_cut=orjson.loads(row["last_cut"]) if row["last_cut"] else None,
         cursors=orjson.loads(row["cursors"]),
         is_current=row["line_status"] == CURRENT,
+        user_id=row["user_id"],
         sole_character=find_sole(characters),
         time_zone=row["time_zone"],
         renamed=map_renamed(characters),

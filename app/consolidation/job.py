@@ -46,6 +46,7 @@ class _Range:
             model is configured. If a person asked for the range again, the facts and memories that `retract` takes back
             after the model's answer are left out. Rules have learnt them from this range. If the model saw them here,
             it would not write them again, and they would be lost.
+        user_id: The chat's user, whose memories and facts are in `noted`.
 
     """
 
@@ -53,6 +54,7 @@ class _Range:
     filters: Filters
     source: Source
     noted: Sequence[Noted]
+    user_id: str | None
 
 
 async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Range | None:
@@ -75,8 +77,8 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Ra
     if ctx.model:
         aged_at = find_age_time(source, ctx.clock())
         gone = await list_replaceable(db_session, head, due) if _is_again(claimed) else set()
-        noted = await list_noted(db_session, head, learning_chat_of(head, source), aged_at=aged_at, without=gone)
-    return _Range(due, filters, source, noted)
+        noted = await list_noted(db_session, head, learning_chat_of(head), aged_at=aged_at, without=gone)
+    return _Range(due, filters, source, noted, head.user_id)
 
 
 def _is_again(claimed: Claimed) -> bool:
@@ -128,8 +130,13 @@ async def _read_history(ctx: JobContext, claimed: Claimed, found: _Range) -> Seq
 
 
 async def _is_unchanged(db_session: DbSession, made: Made[_Range, Draft]) -> bool:
-    """Return whether the range is still due, and its messages are still those from which the draft was made."""
+    """Return whether the range is still due, and its messages are still those from which the draft was made.
+
+    The chat must also have the same user: the model saw what was known of that user, and can have written it again.
+    """
     due, filters, source = made.source.due, made.source.filters, made.source.source
+    if made.head.user_id != made.source.user_id:
+        return False
     if await _find_range(db_session, made.head, made.claimed) != (due, filters):
         return False
     messages = await list_not_deleted(db_session, *made.head.line, [(due.first_seq, due.last_seq)])
@@ -154,7 +161,7 @@ async def _save(db_session: DbSession, made: Made[_Range, Draft]) -> None:
     }
     await queries.save(db_session, head.line, values)
     if _is_again(made.claimed) and draft.origin == "model":
-        await retract(db_session, head, due, source)
+        await retract(db_session, head, due)
     await store(db_session, head, due, source, draft, now=made.now)
 
 

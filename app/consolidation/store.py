@@ -49,9 +49,13 @@ class _Dated(NamedTuple):
     after: timedelta
 
 
-def learning_chat_of(head: Head, source: Source) -> LearningChat:
-    """Return where the chat stores what it learns: its tenant, key, user, sole character and learning settings."""
-    return LearningChat(head.tenant, head.chat_key, source.user_id, source.sole, LearningSettings.of(head.settings))
+def learning_chat_of(head: Head) -> LearningChat:
+    """Return where the chat stores what it learns: its tenant, key, user, sole character and learning settings.
+
+    To store something, pass the locked head: while the model was asked, the chat's user can have changed.
+    """
+    settings = LearningSettings.of(head.settings)
+    return LearningChat(head.tenant, head.chat_key, head.user_id, head.sole_character, settings)
 
 
 async def list_noted(
@@ -87,7 +91,7 @@ def _view(head: Head, learning: LearningChat) -> Viewpoint:
 
 async def store(db_session: DbSession, head: Head, due: Due, source: Source, draft: Draft, *, now: datetime) -> None:
     """Store what was learnt from `source`, the messages of `due`. `head` is the locked head of the current line."""
-    learning, at = learning_chat_of(head, source), due.learnt_at
+    learning, at = learning_chat_of(head), due.learnt_at
     await lock_scopes(db_session, learning)
     texts = {said.seq: said.text for said in source.utterances}
     taught = {seq: Taught(source.message_ids[seq], hash_text(text)) for seq, text in texts.items()}
@@ -125,8 +129,8 @@ async def list_replaceable(db_session: DbSession, head: Head, due: Due) -> set[U
     return await list_learnt_by_rule(db_session, head.line, due.first_seq, due.last_seq, _list_layers(head))
 
 
-async def retract(db_session: DbSession, head: Head, due: Due, source: Source) -> None:
-    """Take back what rules have learnt from `source`, the messages of `due`, unless a person has changed it.
+async def retract(db_session: DbSession, head: Head, due: Due) -> None:
+    """Take back what rules have learnt from the messages of `due`, unless a person has changed it.
 
     What belongs to a layer that is off stays, because `store` stores nothing in its place. Two kinds of scopes are
     locked: those in which the chat learns now, and those in which it has learnt from these messages. They can differ if
@@ -134,7 +138,7 @@ async def retract(db_session: DbSession, head: Head, due: Due, source: Source) -
     """
     layers = _list_layers(head)
     wide_keys = await list_wide_keys(db_session, head.line, due.first_seq, due.last_seq, layers)
-    await lock_scopes(db_session, learning_chat_of(head, source), wide_keys)
+    await lock_scopes(db_session, learning_chat_of(head), wide_keys)
     for layer in await retract_learnt_by_rule(db_session, head, due.first_seq, due.last_seq, layers):
         record(db_session, head.line, layer)
 

@@ -14,7 +14,7 @@ _PREFETCHED_MESSAGES = 50
 """How many messages of a stream are in memory at once; a message can have some hundred kilobytes."""
 
 _SOURCE = f"""
-    SELECT c.characters::text AS characters, c.user_id, c.user_name, c.user_persona, c.language, c.time_zone, (
+    SELECT c.characters::text AS characters, c.user_name, c.user_persona, c.language, c.time_zone, (
         SELECT json_agg(json_build_object('seq', seq, 'message_id', message_id, 'role', role, 'name', name,
             'kind', kind, 'content', content,
             'tokens', tokens, 'blank', blank, 'excluded', excluded, 'hidden_by', hidden_by,

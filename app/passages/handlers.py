@@ -100,9 +100,8 @@ async def on_line_replaced(db_session: DbSession, event: CurrentLineReplaced, *,
     """
     if not (db_session.with_vectors or await queries.has_index(db_session.raw, event.chat_key)):
         return
-    if (locked := await lock_current(db_session, event.chat_key)) is None:
+    if (head := await lock_current(db_session, event.chat_key)) is None:
         return
-    head, _ = locked
     await on_texts_changed(db_session, head, now=now)
     language = await queries.read_language(db_session.raw, head.line)
     if Progress.of(head).remade_from(name_analysis(language)) is not None:

@@ -28,7 +28,6 @@ class Source:
         characters: `{"name", "persona"?, "disabled"?}` of each of the chat's characters.
         language: The chat's language as a BCP 47 tag, if it has one.
         time_zone: The IANA name of the chat's time zone.
-        user_id: The chat's user, if it has one.
         user_name: The user's name: the chat's `user_name`, or else the name in the newest eligible message of the user
             that has one.
         user_persona: The user's persona, if the chat has one.
@@ -43,7 +42,6 @@ class Source:
     characters: Characters
     language: str | None
     time_zone: str
-    user_id: str | None
     user_name: str | None
     user_persona: str | None
 
@@ -103,7 +101,6 @@ async def read_source(
         characters=characters,
         language=row["language"],
         time_zone=row["time_zone"],
-        user_id=row["user_id"],
         user_name=row["user_name"] or next((m.name for m in reversed(eligible) if m.role == "user" and m.name), None),
         user_persona=row["user_persona"],
     )
