@@ -76,13 +76,15 @@ _FIND_WEAKEST = f"""
         SELECT k.order_key, k.key FROM kept k WHERE before.count < $9::int
         ORDER BY k.stays DESC, k.order_key DESC, k.key DESC OFFSET $9::int - 1 LIMIT 1) AS last ON true"""  # noqa: S608
 
-_AND_NEARER = f"""
-    SELECT o.* FROM ({OWNERS_OF_CHAT}) AS o WHERE o.rank < $3 AND (o.current_name IS NULL OR o.current_name = $7)
+# The given scope and all others that the chat sees.
+_ALL_OF_CHAT = f"""
+    SELECT o.* FROM ({OWNERS_OF_CHAT}) AS o
+    WHERE (o.rank, o.character) <> ($3, $4) AND (o.current_name IS NULL OR o.current_name = $7)
     UNION ALL {OWNER_GIVEN}"""  # noqa: S608
 
 # The memories that have a statement without a text, or a statement with which a person replaced their text.
 _KEYS_DECIDED = f"""
-    SELECT o.*, k.key FROM ({_AND_NEARER}) AS o CROSS JOIN LATERAL (
+    SELECT o.*, k.key FROM ({_ALL_OF_CHAT}) AS o CROSS JOIN LATERAL (
         SELECT DISTINCT s.key FROM statements s
         WHERE s.owner_key = o.owner_key AND s.line_id = o.line_id AND s.kind = '{KIND}' AND s.character = o.character
             AND (s.content IS NULL OR s.forgotten IS NOT NULL)) AS k"""  # noqa: S608
@@ -101,7 +103,7 @@ _LIST_FORGOTTEN = f"""
         SELECT s.content FROM statements s
         WHERE s.owner_key = h.owner_key AND s.line_id = h.line_id AND s.kind = '{KIND}' AND s.character = h.character
             AND s.key = h.key AND s.content IS NOT NULL) END AS contents
-    FROM held h WHERE h.content IS NULL OR (h.rank = $3 AND h.forgotten IS NOT NULL)"""  # noqa: S608
+    FROM held h WHERE h.content IS NULL OR (h.rank >= $3 AND h.forgotten IS NOT NULL)"""  # noqa: S608
 
 _LIST_SETTLED = f"""
     SELECT s.key, s.statement_id, s.content FROM statements s
@@ -183,9 +185,9 @@ async def list_forgotten(
 ) -> tuple[frozenset[bytes], list[tuple[UUID, str]]]:
     """Return the memories that were forgotten in a scope, as a line sees it: hashes of texts, and (memory id, text).
 
-    This includes those that were forgotten in nearer scopes: that of the line's chat, and that of the user with the
-    character. A text that was deleted with its line is only among the hashes, and so are the texts that persons
-    replaced in the scope.
+    This includes those that were forgotten in the other scopes that the line sees, nearer or wider ones. Of the scopes
+    of the user with one character, it is that with `character`. A text that was deleted with its line is only among the
+    hashes, and so are the texts that persons replaced in the scope or in a wider one.
     """
     rows = await db_session.raw.fetch(_LIST_FORGOTTEN, *_where(scope), *line, character)
     hashes = frozenset(one for row in rows for one in row["forgotten"] or ())

@@ -81,7 +81,7 @@ async def remember(
 
     Each sentence is compared with the memories of the scope that are live on the line and not in the archive, with the
     sentences before it, with the texts that persons replaced or put into the archive, and with the memories that were
-    forgotten in the scope or in a nearer one. A memory that has faded into the archive is dated again, and so brought
+    forgotten in any scope that the line sees. A memory that has faded into the archive is dated again, and so brought
     back, if a sentence has its text. The sentences after that one are compared with this memory, too. A sentence that
     is only similar to a memory which is still faded becomes a new memory. The caller defers `LayerChanged`, which also
     writes the head.
@@ -91,8 +91,8 @@ async def remember(
         head: The line's head.
         scope: The scope of the memories.
         learnt: The sentences.
-        character: The character whose scope can be one of the nearer ones; None if the chat does not have exactly one
-            character.
+        character: The character whose scope is one of those that the line sees; None if the chat does not have exactly
+            one character.
         settings: The chat's settings of memories.
         at: When the sentences were learnt; the field `after` of each is added to it. A sentence does not replace a text
             that was learnt later.

@@ -97,6 +97,7 @@ def uuid_of(text: str) -> UUID:
 
 
 LINE = (uuid_of("chat7"), uuid_of("line7"))
+OF_CHAT = ScopeKey.of_chat("many", LINE[0])
 OF_USER = ScopeKey("user", "many", uuid_of("user7"))
 OF_MANY = ScopeKey("global", "many", tenant_key("many"))
 MEMORIES = [str(uuid_of(f"key7.{seq}")) for seq in range(20, 50)]
@@ -109,9 +110,13 @@ ALL, ONE = Choice(), Choice(memory_id=MEMORY)
 Reader = Callable[[DbSession], Awaitable[Sized]]
 
 
-async def list_forgotten(db_session: DbSession) -> Sized:
-    """The texts of forgotten memories."""
-    return (await compared.list_forgotten(db_session, OF_USER, LINE, character=None))[1]
+def list_forgotten(scope: ScopeKey) -> Reader:
+    """Lists the texts of forgotten memories."""
+
+    async def list_texts(db_session: DbSession) -> Sized:
+        return (await compared.list_forgotten(db_session, scope, LINE, character=None))[1]
+
+    return list_texts
 
 
 def find_weakest(most: int) -> Reader:
@@ -147,7 +152,8 @@ READERS: Mapping[str, tuple[int, Reader]] = {
     "the weakest of the user's strongest": (1, find_weakest(10)),
     "the weakest if all are": (1, find_weakest(1_000)),
     "settled": (0, lambda of: compared.list_settled(of, OF_USER, WIDE)),
-    "forgotten": (0, list_forgotten),
+    "forgotten": (0, list_forgotten(OF_USER)),
+    "forgotten for the chat": (0, list_forgotten(OF_CHAT)),
     "texts of one": (1, lambda of: memories.list_contents(of, OF_USER, MEMORY)),
     "documents": (50, lambda of: list_documents(of, [LAYER], LINE)),
 }
