@@ -17,9 +17,9 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
-from app.passages.frequent import SHORT
 from app.passages.names import find_names, is_name
 from app.passages.words import drop_accents, has_frequent, is_frequent, is_spaceless, split_words
+from app.summarising.frequent import SHORT
 
 MAX_KEYS = 4_000
 """The most keys of a text; further words of a very long text are not found by the index."""

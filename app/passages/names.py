@@ -8,7 +8,7 @@ ASCII capital, so a name never equals a folded word.
 import re
 from collections.abc import Iterable
 
-from app.passages.frequent import FREQUENT
+from app.summarising.frequent import FREQUENT
 
 _END = r"(?!\w|['’](?!s\b))"  # `Will's` is a name, `You're` is none
 

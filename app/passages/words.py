@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import lru_cache
 
 from app.layers.text_cache import TextCache
-from app.passages.frequent import FREQUENT, UNNAMED
 from app.passages.names import find_names, is_name
+from app.summarising.frequent import FREQUENT, UNNAMED
 
 MAX_TERMS = 24
 """The most terms of a query. Of a longer query, the longest words count, because long words are rarer."""

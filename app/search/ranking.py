@@ -19,7 +19,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from app.memories.memory import DEFAULT_IMPORTANCE
-from app.passages.frequent import FREQUENT
 from app.passages.names import find_names, is_name
 from app.passages.words import (
     Bare,
@@ -32,6 +31,7 @@ from app.passages.words import (
     list_words,
     stem_likely,
 )
+from app.summarising.frequent import FREQUENT
 
 LEAST_SIMILARITY = 0.45
 """A word that is less similar to a term than this does not match the term."""
