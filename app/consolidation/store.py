@@ -7,6 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from app.bindings.rule import hash_text
+from app.chats.characters import list_known_names
 from app.chats.head import Head
 from app.chats.revision import record
 from app.consolidation.generation import Draft, Noted
@@ -120,6 +121,7 @@ async def store(db_session: DbSession, head: Head, due: Due, source: Source, dra
                 at=at,
                 aged_at=find_age_time(source, now),
                 now=now,
+                names=list_known_names(source.characters, source.user_name),
             )
             record(db_session, head.line, MEMORIES)
 

@@ -1,7 +1,7 @@
 """What new sentences are compared with: the memories of a scope, and the texts that are not learnt again."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -61,6 +61,7 @@ class KnownMemories:
             person, by the case-folded text (`fold`).
         gone: The forgotten texts that are equal or similar to a sentence.
         hashes: The hashes of all texts that were forgotten or that persons replaced.
+        names: The names of people that the texts may contain.
 
     """
 
@@ -69,10 +70,12 @@ class KnownMemories:
     settled: dict[str, Taught]
     gone: Sequence[Known[UUID | Forgotten]]
     hashes: frozenset[bytes]
+    names: Collection[str] = ()
 
     def compare(self, content: str, threshold: float) -> Forgotten | Taught | Held | None:
         """Return what becomes of a sentence: a `Held` if it is a new text of that memory, None for a new memory."""
-        verdict = compare(content, [*self.gone, *(one.known for one in self.held.values())], threshold=threshold)
+        known = [*self.gone, *(one.known for one in self.held.values())]
+        verdict = compare(content, known, threshold=threshold, known_names=self.names)
         if isinstance(verdict.id, Forgotten):
             return verdict.id
         former = self.held[verdict.id] if verdict.id else None
@@ -109,6 +112,7 @@ async def read_known(
     settings: MemorySettings,
     aged_at: datetime,
     contents: Sequence[str],
+    names: Collection[str] = (),
 ) -> KnownMemories:
     """Return what the new sentences `contents` are compared with; the parameters are those of `remember`.
 
@@ -128,6 +132,7 @@ async def read_known(
         {fold(content): Taught(memory_id, statement_id) for memory_id, statement_id, content in settled},
         [Known(Forgotten(one), text, is_forgotten=True) for one, text in forgotten if candidates.has(text)],
         hashes,
+        names,
     )
 
 

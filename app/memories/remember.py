@@ -1,6 +1,6 @@
 """Stores sentences that were learnt from messages as memories, each of them once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -76,6 +76,7 @@ async def remember(
     at: datetime,
     aged_at: datetime,
     now: datetime,
+    names: Collection[str] = (),
 ) -> list[Remembered]:
     """Store sentences that were learnt from messages of `head`'s line, which is the chat's current one and locked.
 
@@ -99,11 +100,14 @@ async def remember(
         aged_at: The time at which the ages of memories are measured: when the newest of the messages that were read was
             sent, but never after `now`. It decides which memories have faded into the archive.
         now: The service's time. A message with a later time counts as sent at `now`.
+        names: The names of people that the sentences may contain, such as those of the chat's characters. Sentences
+            about different people are different memories. In scripts without small letters, only these names are
+            recognised.
 
     """
     await lock_scope(db_session, scope)
     contents = [one.content for one in learnt]
-    known = await read_known(db_session, head, scope, character, settings, aged_at, contents)
+    known = await read_known(db_session, head, scope, character, settings, aged_at, contents, names)
     found = []
     for one, statement_id in zip(learnt, _make_ids(learnt), strict=True):
         verdict = known.compare(one.content, settings.dedupe_threshold)

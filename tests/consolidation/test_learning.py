@@ -463,3 +463,17 @@ async def test_an_append_that_schedules_takes_one_more_statement(app: FastAPI, a
             await append(api, talk(first, first + 1))
         counts.append(len(statements.asked))
     assert counts == [4, 3]
+
+
+async def test_memories_of_two_characters_stay_apart_in_any_script(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    of_both = [f"{name}对花生、榛子和核桃过敏，住在上海的医院附近，每天早上都去公园跑步。" for name in ("小明", "小红")]
+    model.otherwise = learns({"小明病": lambda n: memory(of_both[0], n), "小红病": lambda n: memory(of_both[1], n)})
+    await begin(api)
+    await put(api, characters=[{"name": "小明"}, {"name": "小红"}], status=200)
+    await turn(api, 1, "小明病了，今天不能来。")
+    await learn_all(dispatcher, clock)
+    await turn(api, 2, "小红病了，今天不能来。")
+    await learn_all(dispatcher, clock)
+    assert await sentences(api) == set(of_both)

@@ -9,7 +9,7 @@ from app.kit.clock import SteppedClock
 from app.kit.ids import chat_key
 from tests.background import holding, until_waited_for
 from tests.facts.asking import USER, begin, checkpoint, fork, learn_wide, restore, switch_to
-from tests.memories.asking import Learner, history, known, write
+from tests.memories.asking import Learner, delete, history, known, write
 from tests.talk import CHAT, Act, add_swipe, append, cut_off, edit, get, hide, ok, said, select_swipe, soft_delete, talk
 
 TOMAS = "Mira's brother Tomas works as a ferryman at the harbour."
@@ -269,3 +269,25 @@ async def test_a_memory_that_is_being_taken_back_is_learnt(
     found = await learning
     assert (found.outcome, found.memory_id != first.memory_id) == ("new", True)
     assert await known(api, "d") == {TOMAS}
+
+
+ALLERGIC = "{} is allergic to peanuts, hazelnuts, walnuts and all kinds of shellfish."
+
+
+async def test_a_memory_that_begins_with_another_name_is_another_one(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    ida, eva = ALLERGIC.format("Ida"), ALLERGIC.format("Eva")
+    assert [one.outcome for one in await learn.learn_together([ida, eva], "m1")] == ["new", "new"]
+    assert await known(api) == {ida, eva}
+    assert (await learn(ida, "m3")).outcome == "duplicate"
+
+
+async def test_another_name_can_be_learnt_after_one_was_forgotten(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    ida, eva = ALLERGIC.format("Ida"), ALLERGIC.format("Eva")
+    await delete(api, (await learn(eva, "m1")).memory_id)
+    assert (await learn(ida, "m3")).outcome == "new"
+    assert (await learn(ida.replace("all kinds", "all the kinds"), "m3")).outcome == "supersedes"
+    assert (await learn(eva.replace("all kinds", "all the kinds"), "m3")).outcome == "forgotten"

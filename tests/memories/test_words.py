@@ -1,0 +1,71 @@
+"""Which two texts of memories are about different people."""
+
+import pytest
+
+from app.memories.dedupe import Known, compare, similarity
+
+ALLERGIC = "Ida is allergic to peanuts, hazelnuts, walnuts and all kinds of shellfish."
+LANTERN = "Tom promised Mira to bring the old silver lantern back to the lighthouse before the first storm."
+NURSE = "Анна работает медсестрой в городской больнице и живёт рядом с вокзалом."
+IS_ALLERGIC = ALLERGIC.replace("Ida", "{}")
+XIAOMING = "{}对花生、榛子和核桃过敏，住在上海的医院附近，每天早上都去公园跑步。"
+MIRA_KANA = "{}は港の近くの古い家に住んでいて、毎朝、犬と海まで散歩に行きます。"
+MIRA_HANGUL = "{}는 항구 근처의 오래된 집에 살면서 아침마다 개와 함께 바다까지 산책한다"
+
+OTHERS = [
+    (ALLERGIC, ALLERGIC.replace("Ida", "Eva")),
+    (f"She said: {ALLERGIC}", f"She said: {ALLERGIC}".replace("Ida", "Eva")),
+    (LANTERN, LANTERN.replace("Tom", "Sam")),
+    (f"Mira: “{LANTERN}”", f"Mira: “{LANTERN}”".replace("Tom", "Sam")),
+    (NURSE, NURSE.replace("Анна", "Инна")),
+    (f"Mira: “Well! {ALLERGIC}”", f"Mira: “Well! {ALLERGIC}”".replace("Ida", "Eva")),
+    ("Likes old silver lanterns and the sea.", "Dislikes old silver lanterns and the sea."),
+]
+
+
+@pytest.mark.parametrize(("former", "now"), OTHERS)
+@pytest.mark.parametrize("is_forgotten", [False, True])
+def test_a_name_can_begin_a_sentence(former: str, now: str, is_forgotten: bool) -> None:
+    for one, other in ((former, now), (now, former)):
+        assert similarity(one, other) > 0.85
+        assert compare(one, [Known(1, other, is_forgotten=is_forgotten)]).outcome == "new"
+        assert compare(one, [Known(1, one), Known(2, other)]).id == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "one", "other", "names"),
+    [
+        (XIAOMING, "小明", "小红", ["小明", "小红"]),
+        (MIRA_KANA, "ミラ", "ユキ", ["ミラ", "ユキ"]),
+        (MIRA_HANGUL, "미라", "지나", ["지나", "미라"]),
+        (IS_ALLERGIC, "ida", "eva", ["Ida", "Eva Lind"]),
+        (IS_ALLERGIC.upper(), "IDA", "EVA", ["Ida", "Eva"]),
+        (IS_ALLERGIC, "Will", "May", ["Will", "May"]),
+    ],
+)
+def test_known_names_are_found_in_any_script(text: str, one: str, other: str, names: list[str]) -> None:
+    former, now = text.format(one), text.format(other)
+    assert compare(now, [Known(1, former)], threshold=0.8).outcome == "supersedes"
+    assert compare(now, [Known(1, former)], threshold=0.8, known_names=names).outcome == "new"
+    assert compare(former, [Known(1, now)], threshold=0.8, known_names=names).outcome == "new"
+    assert compare(f"{now} !", [Known(1, now)], threshold=0.8, known_names=names).outcome == "supersedes"
+
+
+def test_known_names_have_an_order_in_any_script() -> None:
+    former, now = "小明每天都送小红回家。", "小红每天都送小明回家。"
+    assert compare(now, [Known(1, former)], threshold=0.4).outcome == "supersedes"
+    assert compare(now, [Known(1, former)], threshold=0.4, known_names=["小明", "小红"]).outcome == "new"
+
+
+@pytest.mark.parametrize(
+    ("names", "former", "now"),
+    [
+        (["小明", "小明子"], "小明子住在上海。", "小明子住在北京。"),  # the longer name is meant
+        (["The Doctor", "A"], "The old lamp of the harbour is lit.", "An old lamp of the harbour is lit."),
+        (["Will", "May"], "She said she will sail.", "She said she may sail."),
+        (["Ida.", ".", ""], "She has two cats...", "She has three cats..."),
+        (["明", "红"], "明天小红来。", "明天小明来。"),
+    ],
+)
+def test_not_every_known_name_is_meant(names: list[str], former: str, now: str) -> None:
+    assert compare(now, [Known(1, former)], threshold=0.1, known_names=names).outcome == "supersedes"
