@@ -291,3 +291,13 @@ async def test_another_name_can_be_learnt_after_one_was_forgotten(api: httpx.Asy
     assert (await learn(ida, "m3")).outcome == "new"
     assert (await learn(ida.replace("all kinds", "all the kinds"), "m3")).outcome == "supersedes"
     assert (await learn(eva.replace("all kinds", "all the kinds"), "m3")).outcome == "forgotten"
+
+
+async def test_the_opposite_of_a_forgotten_memory_can_be_learnt(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    going = "Mira will go to the wedding of her cousin in Lisbon next summer."
+    await delete(api, (await learn(going, "m1")).memory_id)
+    assert (await learn(going.replace("next", "this next"), "m3")).outcome == "forgotten"
+    assert (await learn(going.replace("will", "will not"), "m3")).outcome == "new"
+    assert await known(api) == {going.replace("will", "will not")}

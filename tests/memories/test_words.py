@@ -1,4 +1,4 @@
-"""Which two texts of memories are about different people."""
+"""Which two texts of memories are about different people, or say the opposite."""
 
 import pytest
 
@@ -11,6 +11,8 @@ IS_ALLERGIC = ALLERGIC.replace("Ida", "{}")
 XIAOMING = "{}对花生、榛子和核桃过敏，住在上海的医院附近，每天早上都去公园跑步。"
 MIRA_KANA = "{}は港の近くの古い家に住んでいて、毎朝、犬と海まで散歩に行きます。"
 MIRA_HANGUL = "{}는 항구 근처의 오래된 집에 살면서 아침마다 개와 함께 바다까지 산책한다"
+LIVES = "Mira still lives with her sister Ilse and two old cats in a flat above the bakery."
+WEDDING = "Mira will go to the wedding of her cousin in Lisbon next summer."
 
 OTHERS = [
     (ALLERGIC, ALLERGIC.replace("Ida", "Eva")),
@@ -69,3 +71,36 @@ def test_known_names_have_an_order_in_any_script() -> None:
 )
 def test_not_every_known_name_is_meant(names: list[str], former: str, now: str) -> None:
     assert compare(now, [Known(1, former)], threshold=0.1, known_names=names).outcome == "supersedes"
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        (WEDDING, WEDDING.replace("will", "will not")),
+        (WEDDING, WEDDING.replace("will go", "won't go")),
+        (WEDDING, WEDDING.replace("will", "will never")),
+        (f"It is true that {WEDDING}", f"It is not true that {WEDDING}"),
+        (LIVES, LIVES.replace("still", "no longer")),
+        (
+            "Mira geht im Sommer zur Hochzeit ihrer Schwester.",
+            "Mira geht im Sommer nicht zur Hochzeit ihrer Schwester.",
+        ),
+        ("Mira va a la boda de su hermana en Lisboa.", "Mira no va a la boda de su hermana en Lisboa."),
+        ("Mira va au mariage de sa sœur à Lisbonne.", "Mira ne va pas au mariage de sa sœur à Lisbonne."),
+        ("Мира поедет летом на свадьбу сестры.", "Мира не поедет летом на свадьбу сестры."),
+        ("ミラは猫が好きです。", "ミラは猫が好きではないです。"),
+        ("小明明年夏天会去上海。", "小明明年夏天不会去上海。"),
+        ("미라는 여름에 결혼식에 간다", "미라는 여름에 결혼식에 안 간다"),
+    ],
+)
+def test_forgetting_does_not_cover_the_opposite(former: str, now: str) -> None:
+    for one, other in ((former, now), (now, former)):
+        assert compare(one, [Known(1, other)], threshold=0.5).outcome == "supersedes"
+        assert compare(one, [Known(1, other, is_forgotten=True)], threshold=0.5).outcome == "new"
+        assert compare(f"{one} !", [Known(1, one, is_forgotten=True)], threshold=0.5).outcome == "supersedes"
+
+
+def test_forgetting_covers_another_word_that_says_no() -> None:
+    forgotten = Known(1, WEDDING.replace("will", "will not"), is_forgotten=True)
+    assert compare(WEDDING.replace("will go", "won't go"), [forgotten], threshold=0.5).outcome == "supersedes"
+    assert compare(WEDDING.replace("will", "will never"), [forgotten], threshold=0.5).outcome == "supersedes"
