@@ -19,6 +19,7 @@ from app.facts.keys import choose_key
 from app.facts.settings import FactSettings
 from app.kit.db import DbSession
 from app.knowledge.errors import TooManyKeys
+from app.knowledge.known import drop_repeated
 from app.knowledge.learning import LearningChat, learn_value, lock_scopes
 from app.knowledge.reading import Viewpoint
 from app.knowledge.rule_queries import list_learnt_by_rule, list_wide_keys
@@ -64,15 +65,16 @@ async def list_noted(
 ) -> list[Noted]:
     """Return what the chat knows: the facts, then the strongest memories that are not in the archive at `aged_at`.
 
-    The statements with the ids `without` are left out.
+    The statements with the ids `without` are left out. A text that several scopes have as a memory is returned once.
     """
     view = _view(head, learning)
     facts = await list_held(db_session, view)
     memory_view = MemoryView(view, MemorySettings.of(head.settings), head.time_zone, aged_at)
     memories = await list_strongest(db_session, memory_view, MOST_NOTED_MEMORIES, now=aged_at)
+    kept = [one for one in memories if one.statement_id not in without]
     return [
         *(Noted(key, one.content or "") for key, one in sorted(facts.items()) if one.statement_id not in without),
-        *(Noted(None, one.content) for one in memories if one.statement_id not in without),
+        *(Noted(None, one.content) for one in drop_repeated(kept)),
     ]
 
 

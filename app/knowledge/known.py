@@ -9,7 +9,7 @@ line that is read, or on the current line of another chat (`liveness.py`).
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from app.chats.settings import Scope
 
@@ -94,6 +94,34 @@ def choose_deciding(known: Iterable[Known], character: str | None) -> dict[str, 
 
 def _order(one: Known) -> tuple[Any, ...]:
     return -one.rank, one.learnt_us, one.statement_id
+
+
+class TextOfScope(Protocol):
+    """A text that is known in a scope."""
+
+    @property
+    def rank(self) -> int:
+        """The rank of the scope (`SCOPES`)."""
+
+    @property
+    def content(self) -> str:
+        """The text."""
+
+
+Text = TypeVar("Text", bound=TextOfScope)
+
+
+def drop_repeated(found: Iterable[Text]) -> list[Text]:
+    """Return texts, each once (`fold`): that of the nearest scope, and of several in this scope the first one.
+
+    It takes the place of the first text that is equal to it.
+    """
+    nearest: dict[str, Text] = {}
+    for one in found:
+        folded = fold(one.content)
+        if folded not in nearest or one.rank < nearest[folded].rank:
+            nearest[folded] = one
+    return list(nearest.values())
 
 
 def fold(text: str) -> str:

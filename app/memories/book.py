@@ -233,14 +233,12 @@ async def list_sources(db_session: DbSession, view: MemoryView, memories: Sequen
     return await reading.list_sources_of(db_session, view.viewpoint, [one.statement_id for one in memories])
 
 
-async def list_sources_by_id(
+async def list_by_id(
     db_session: DbSession, view: MemoryView, memory_ids: Collection[UUID], *, now: datetime
-) -> dict[UUID, list[str]]:
-    """Return the sources (`message:<id>`) of memories that are not in the archive, by the memory's id."""
+) -> list[Memory]:
+    """Return those of these memories that are not in the archive, the strongest first."""
     held = await list_memories(db_session, view, Choice(archived=False), now=now) if memory_ids else []
-    memories = [memory for memory in held if memory.memory_id in memory_ids]
-    sources = await list_sources(db_session, view, memories)
-    return {memory.memory_id: sources.get(memory.statement_id, []) for memory in memories}
+    return [memory for memory in held if memory.memory_id in memory_ids]
 
 
 async def list_sessions(db_session: DbSession, view: MemoryView, memories: Sequence[Memory]) -> dict[UUID, UUID | None]:

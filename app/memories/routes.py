@@ -56,7 +56,8 @@ async def list_memories(
     """List the memories of a chat and of the wider scopes that it sees, the strongest first.
 
     Their strength is the field `score`. The archive has the memories beyond `memories.max_memories`, those weaker than
-    `memories.forget_below`, and those that a person put there.
+    `memories.forget_below`, and those that a person put there. If several scopes have memories with the same text, all
+    of them are listed.
     """
     view = await view_chat(db_session, ref, line=line, character=character)
     return await _list(db_session, view, clock(), archived, day, limit, cursor)

@@ -10,8 +10,10 @@ from app.chats.characters import list_known_names, name_speakers
 from app.chats.service import get_line
 from app.chats.settings import effective
 from app.kit.wire import Text
+from app.knowledge.known import drop_repeated
 from app.layers.tool import Answer, Tool, ToolCall, read
-from app.memories.book import MemoryView, list_sources_by_id, view_chat
+from app.memories.book import MemoryView, list_by_id, list_sources, view_chat
+from app.memories.memory import Memory
 from app.messages.range_reads import list_message_ids
 from app.passages.words import find_search_terms
 from app.search.choice import Hit
@@ -53,24 +55,37 @@ async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
     )
     aged_at = view.find_age_time(call.now)
     found = await search(db_session.raw, searched, terms, meaning, now=aged_at, names=names)
-    hits = found[: arguments.limit]
+    wanted = {UUID(hit.id) for hit in found if hit.kind == KIND}
+    memories = await list_by_id(db_session, view, wanted, now=call.now)
+    hits = _drop_repeated(found, memories)[: arguments.limit]
     if not hits:
         words = " ".join(arguments.query.split())
         return read(f"Nothing was found for “{words}”. Try other words. Do not claim to remember it.")
-    sources = await _list_sources(call, view, searched, hits)
+    sources = await _list_sources(call, view, searched, hits, memories)
     return read("\n".join(["Found, the best result first:", *[_word(hit, sources[hit.source]) for hit in hits]]))
 
 
-async def _list_sources(call: ToolCall, view: MemoryView, line: Searched, hits: Sequence[Hit]) -> Mapping[str, str]:
+def _drop_repeated(hits: Sequence[Hit], memories: Sequence[Memory]) -> list[Hit]:
+    """Return results, of memories with the same text only that of the nearest scope; `memories` are those found."""
+    kept = {one.memory_id for one in drop_repeated(memories)}
+    dropped = {f"{KIND}:{one.memory_id}" for one in memories if one.memory_id not in kept}
+    return [hit for hit in hits if hit.source not in dropped]
+
+
+async def _list_sources(
+    call: ToolCall, view: MemoryView, line: Searched, hits: Sequence[Hit], memories: Sequence[Memory]
+) -> Mapping[str, str]:
     """Return in words which messages of this chat each result comes from; "" if it comes from none of them."""
     db_session = call.db_session
     seqs = sorted({seq for hit in hits for seq in (hit.first_seq, hit.last_seq)})
     ids = await list_message_ids(db_session.raw, (line.chat_key, line.line_id), seqs)
     found = {hit.source: _word_range(ids.get(hit.first_seq), ids.get(hit.last_seq)) for hit in hits}
-    wanted = {UUID(hit.id) for hit in hits if hit.kind == KIND}
-    for memory_id, messages in (await list_sources_by_id(db_session, view, wanted, now=call.now)).items():
+    shown = [one for one in memories if f"{KIND}:{one.memory_id}" in found]
+    sources = await list_sources(db_session, view, shown) if shown else {}
+    for one in shown:
+        messages = sources.get(one.statement_id, [])
         words = ", ".join(source.partition(":")[2] for source in messages)
-        found[f"{KIND}:{memory_id}"] = f"message{'s' if len(messages) > 1 else ''} {words}" if messages else ""
+        found[f"{KIND}:{one.memory_id}"] = f"message{'s' if len(messages) > 1 else ''} {words}" if messages else ""
     return found
 
 

@@ -27,6 +27,7 @@ from tests.consolidation.learning import (
     turn,
 )
 from tests.facts.asking import call, delete_fact, set_fact
+from tests.memories.asking import write
 from tests.scripted_model import Request, ScriptedModel, says
 from tests.statements import watched
 from tests.talk import append, get, ok, put, said, talk
@@ -90,6 +91,19 @@ async def test_the_model_reads_what_is_known(
     text = str(last["messages"][-1]["content"])
     assert 'They talk with the user, whose name is "Mira".' in text
     assert 'Characters: "Kai".' in text
+
+
+async def test_the_model_reads_a_text_of_several_scopes_once(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    model.otherwise = "NONE"
+    await begin(api)
+    await write(api, FERRY)
+    await write(api, FERRY.upper(), under="/v1/users/mira")
+    await turn(api, 1, "It rains.", "It always does, here.")
+    await learn_all(dispatcher, clock)
+    (known,) = quoted(model.requests[-1], "known")
+    assert str(known["memory"]).lower() == FERRY.lower()
 
 
 async def test_learning_starts_after_the_configured_turns(
