@@ -77,3 +77,13 @@ def test_each_text_is_kept_once_in_its_first_place() -> None:
     texts = [Text(3, "A lamp."), Text(0, "A boat."), Text(1, " a  LAMP."), Text(1, "A lamp."), Text(2, "A lamp.")]
     assert drop_repeated(texts) == [texts[2], texts[1]]
     assert drop_repeated(texts[:2]) == texts[:2]
+
+
+async def test_the_block_has_the_text_of_several_scopes_once(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    own = await write(api, BORN, importance=0.8)
+    await write(api, BORN.upper(), under=USER, importance=0.9)
+    await write(api, "Mira has two cats.", under=USER, importance=0.9)
+    block = await get(api, "/blocks/facts")
+    assert block["text"].splitlines() == [f"- {BORN}", "- Mira has two cats."]
+    assert f"memory:{own['id']}" in block["sources"]
