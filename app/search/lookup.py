@@ -27,7 +27,7 @@ from app.passages.words import find_search_terms, has_frequent, list_patterns
 from app.scenes.book import get_scene
 from app.scenes.errors import SceneNotFound
 from app.search import queries
-from app.search.excerpts import list_excerpts
+from app.search.cutting import cut_texts
 from app.search.meant import find_words_meant
 from app.search.queries import QueryVector, Sources, Texts, Wanted
 from app.search.ranking import Candidate, Scored, find_similarities, rank
@@ -237,7 +237,6 @@ def _rank(texts: Texts, terms: _Terms, wide: Sequence[Row] = ()) -> list[_Found]
     by_number = {str(row["number"]): row for row in _merge(rows)}
     speakers_of = cache(lambda characters, user_name: name_speakers(orjson.loads(characters), user_name))
     spoken = [_word(row, speakers_of) for row in by_number.values()]
-    words = with_stems([*terms.all, *terms.meant.values()], terms.stem)
     candidates = [
         Candidate(
             number,
@@ -248,7 +247,7 @@ def _rank(texts: Texts, terms: _Terms, wide: Sequence[Row] = ()) -> list[_Found]
             row["line_id"] if row["role"] else None,
             row["similarity"],
         )
-        for (number, row), text in zip(by_number.items(), list_excerpts(spoken, list_patterns(words)), strict=True)
+        for (number, row), text in zip(by_number.items(), cut_texts(spoken), strict=True)
     ]
     total = texts.total + len(wide)
     ranked = rank(terms.all, candidates, total=total, stem=terms.stem, lowest=texts.lowest, meant=terms.meant)

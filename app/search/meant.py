@@ -8,11 +8,11 @@ from uuid import UUID
 from app.chats.characters import word_spoken
 from app.kit.db import Connection
 from app.passages.vocabulary import count_texts
-from app.passages.words import drop_accents, is_topical, list_patterns, split_words
-from app.search.excerpts import list_excerpts
+from app.passages.words import drop_accents, is_topical, split_words
+from app.search.cutting import cut_texts
 from app.search.ranking import find_unmatched
 from app.search.spelling import can_correct, choose_nearest, list_neighbours
-from app.search.stems import stemmer_of, with_stems
+from app.search.stems import stemmer_of
 
 MOST_CORRECTED: Final = 4
 """At most this many terms of a query are corrected, the first ones."""
@@ -62,6 +62,4 @@ def _find_unmatched(
     terms: Sequence[str], rows: Sequence[Mapping[str, Any]], language: str | None, speakers: Mapping[str, str]
 ) -> list[str]:
     texts = [word_spoken(row["text"], row["role"], row["name"], speakers) for row in rows]
-    stem = stemmer_of(language)
-    excerpts = list_excerpts(texts, list_patterns(with_stems(terms, stem)))
-    return find_unmatched(terms, excerpts, stem=stem, language=language)
+    return find_unmatched(terms, cut_texts(texts), stem=stemmer_of(language), language=language)
