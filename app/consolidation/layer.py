@@ -8,11 +8,22 @@ from app.consolidation.models import Consolidation
 from app.consolidation.prompts import CONSOLIDATION
 from app.consolidation.routes import router
 from app.consolidation.settings import ConsolidationSettings
+from app.kit.stored_json import IsoTime, StoredJson
 from app.layers.layer import Layer
+from app.layers.stored_forms import StoredPeriod
+
+
+class StoredRange(StoredJson):
+    """The layer's cursor (`handlers.py`)."""
+
+    period: StoredPeriod | None = None
+    dated_at: IsoTime | None = None
+
 
 LAYER = Layer(
     name=NAME,
     settings=ConsolidationSettings,
+    cursor=StoredRange,
     models=(Consolidation,),
     jobs=(CONSOLIDATE, SCHEDULE_AGAIN),
     routers=(router,),

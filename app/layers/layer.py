@@ -124,6 +124,10 @@ class Layer:
         name: Its name in due work, usage, the chat's cursors and the context cache.
         settings: Its section of a chat's settings; None if it has none and is always on.
         also_known_as: Further names of its content in the API. The revision of a change is recorded under each of them.
+        cursor: The type of what it stores in the chat's cursors; an import of a vault checks it. None if it stores
+            nothing there.
+        cached: The type of what its `refresh_cache` stores on the line's row; an import of a vault checks it. None if
+            it stores nothing there.
         models: Its tables; rows with a line in their key are copied and erased with the line.
         jobs: The jobs that run its due work; the job with the longest matching prefix runs an item.
         routers: Its HTTP routes; their tags appear in `/docs` in the order of the registry.
@@ -214,6 +218,8 @@ class Layer:
     name: str
     settings: type[LayerSettings] | None
     also_known_as: tuple[str, ...] = ()
+    cursor: Any = None
+    cached: Any = None
     models: tuple[type[Table], ...] = ()
     jobs: tuple[Job[Any, Any], ...] = ()
     routers: tuple[APIRouter, ...] = ()

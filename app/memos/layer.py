@@ -10,10 +10,13 @@ from app.memos.queries import DOCUMENTS
 from app.memos.routes import router
 from app.memos.segment import EDGES, SEGMENT, contribute
 from app.memos.settings import BATCH_EDGES, MemoSettings
+from app.memos.stored_forms import CachedWindow, StoredBatch
 
 LAYER = Layer(
     name=NAME,
     settings=MemoSettings,
+    cursor=StoredBatch | None,
+    cached=CachedWindow,
     models=(Memo,),
     jobs=(MAKE_MEMO,),
     routers=(router,),

@@ -18,6 +18,20 @@ _ABOVE_HEAD = """
     SELECT EXISTS (SELECT FROM chats c WHERE c.chat_key = $1 AND c.head_seq < (
         SELECT max(m.seq) FROM messages m WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id))"""
 
+_WRONG_COUNTER = """
+    SELECT f.name, f.counted
+    FROM chats c CROSS JOIN LATERAL (
+        SELECT coalesce(max(seq), 0) AS newest, count(*) FILTER (WHERE deleted_at IS NULL) AS messages,
+            coalesce(sum(tokens) FILTER (WHERE deleted_at IS NULL), 0) AS tokens
+        FROM messages m WHERE m.chat_key = c.chat_key AND m.line_id = c.line_id) AS m
+    CROSS JOIN LATERAL (VALUES
+        ('head_seq', c.head_seq <> m.newest, m.newest::text),
+        ('message_count', c.message_count <> m.messages, m.messages::text),
+        ('token_count', c.token_count <> m.tokens, m.tokens::text),
+        ('history_messages', c.history_messages > m.messages, 'at most ' || m.messages),
+        ('turn_count', c.turn_count > m.messages, 'at most ' || m.messages)) AS f (name, is_wrong, counted)
+    WHERE c.chat_key = $1 AND f.is_wrong LIMIT 1"""
+
 _LAST_NOT_DELETED = f"""
     SELECT seq FROM messages
     WHERE {_ON_LINE} AND seq BETWEEN $3 AND $4 AND {IS_NOT_DELETED}
@@ -127,6 +141,15 @@ async def has_message_after(db_session: DbSession, chat_key: UUID, line_id: UUID
 async def has_message_above_head(db_session: DbSession, chat_key: UUID) -> bool:
     """Return whether a line of a chat has messages after its `head_seq`."""
     return bool(await db_session.raw.fetchval(_ABOVE_HEAD, chat_key))
+
+
+async def find_wrong_counter(db_session: DbSession, chat_key: UUID) -> tuple[str, str] | None:
+    """Return a column of a chat's line that disagrees with the line's messages, and the right value; None without one.
+
+    Of `history_messages` and `turn_count`, only the limit is checked.
+    """
+    row = await db_session.raw.fetchrow(_WRONG_COUNTER, chat_key)
+    return (row["name"], row["counted"]) if row else None
 
 
 async def find_last_not_deleted(

@@ -1,6 +1,8 @@
 """The layer of scenes and their running recap."""
 
+from app.kit.stored_json import IsoTime, Number, StoredJson
 from app.layers.layer import Layer
+from app.layers.stored_forms import CachedNarrative
 from app.narratives.models import NarrativeVersion
 from app.scenes.changes import on_change, on_move, on_settings_changed, on_truncate
 from app.scenes.detection.detect_job import DETECT_BREAK
@@ -19,9 +21,24 @@ from app.scenes.schedule import NAME
 from app.scenes.segment import FORMER_RECAP, SEGMENT, contribute
 from app.scenes.settings import SCENE_EDGES, SceneSettings
 
+
+class StoredScene(StoredJson):
+    """`OpenScene` of `open_scene.py`, the layer's cursor."""
+
+    first_seq: Number | None = None
+    count: Number | None = None
+    unjudged: Number | None = None
+    judged_seq: Number = 0
+    after_pause: bool = False
+    hide_in: Number = 0
+    waits_since: IsoTime | None = None
+
+
 LAYER = Layer(
     name=NAME,
     settings=SceneSettings,
+    cursor=StoredScene,
+    cached=CachedNarrative,
     also_known_as=(RUNNING_RECAP.layer,),
     models=(Scene, NarrativeVersion),
     jobs=(DETECT_BREAK, END_WAIT, FOLD_RECAP, HIDE_SCENES, MAKE_SCENE_RECAP),

@@ -1,6 +1,8 @@
 """The layer of the summary."""
 
+from app.kit.stored_json import Number, StoredJson
 from app.layers.layer import Layer
+from app.layers.stored_forms import CachedNarrative
 from app.narratives.models import NarrativeVersion
 from app.summary.changes import on_change, on_move, on_settings_changed, on_truncate
 from app.summary.handlers import (
@@ -19,9 +21,18 @@ from app.summary.routes import router
 from app.summary.segment import DOCUMENTS, SEGMENT, contribute
 from app.summary.settings import FOLD_EDGES, SummarySettings
 
+
+class StoredCoverage(StoredJson):
+    """The layer's cursor."""
+
+    covered_seq: Number
+
+
 LAYER = Layer(
     name=NAME,
     settings=SummarySettings,
+    cursor=StoredCoverage,
+    cached=CachedNarrative,
     models=(NarrativeVersion,),
     jobs=(FOLD_SUMMARY,),
     routers=(router,),

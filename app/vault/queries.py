@@ -18,6 +18,26 @@ _CURRENT = "SELECT line_id FROM chats WHERE chat_key = $1 AND line_status = 'cur
 
 _REVISION = "SELECT revision FROM chats WHERE chat_key = $1 AND line_id = $2"
 
+_WRONG_NUMBER = """
+    SELECT f.name, f.counted
+    FROM chats c CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE deleted_at IS NULL) AS memos, coalesce(max(number), 0) AS newest
+        FROM memos b WHERE b.chat_key = c.chat_key AND b.line_id = c.line_id) AS b
+    CROSS JOIN LATERAL (
+        SELECT coalesce(max(number), 0) AS newest
+        FROM diary_entries d WHERE d.chat_key = c.chat_key AND d.line_id = c.line_id) AS d
+    CROSS JOIN LATERAL (
+        SELECT coalesce(max(number), 1) AS newest
+        FROM sessions s WHERE s.chat_key = c.chat_key AND s.line_id = c.line_id) AS s
+    CROSS JOIN LATERAL (VALUES
+        ('memo_count', c.memo_count <> b.memos, b.memos::text),
+        ('memo_number', c.memo_number < b.newest, 'at least ' || b.newest),
+        ('cursors.diary.number', coalesce((c.cursors #>> '{diary,number}')::int, 0) < d.newest,
+            'at least ' || d.newest),
+        ('cursors.sessions.number', coalesce((c.cursors #>> '{sessions,number}')::int, 1) < s.newest,
+            'at least ' || s.newest)) AS f (name, is_wrong, counted)
+    WHERE c.chat_key = $1 AND f.is_wrong LIMIT 1"""
+
 _MOST_KEYS = f"""
     SELECT coalesce(max(keys), 0)::int FROM (
         SELECT count(DISTINCT key) AS keys FROM statements
@@ -51,6 +71,15 @@ async def find_current(db_session: DbSession, chat_key: UUID) -> UUID | None:
     """Return the id of a chat's current line, or None."""
     found: UUID | None = await db_session.raw.fetchval(_CURRENT, chat_key)
     return found
+
+
+async def find_wrong_number(db_session: DbSession, chat_key: UUID) -> tuple[str, str] | None:
+    """Return a number of a chat's line that disagrees with the line's rows, and the right value; None without one.
+
+    A number that is too low would be given to a second memo, diary entry or session.
+    """
+    row = await db_session.raw.fetchrow(_WRONG_NUMBER, chat_key)
+    return (row["name"], row["counted"]) if row else None
 
 
 async def get_revision(db_session: DbSession, line: tuple[UUID, UUID]) -> int:

@@ -21,7 +21,6 @@ from app.chats.models import CURRENT
 from app.chats.revision import register_new
 from app.chats.schemas import ChatPut
 from app.chats.service import SCOPE_SETTINGS, may_choose_scope
-from app.chats.settings import effective
 from app.kit.auth import Forbidden
 from app.kit.db import DbSession, defer
 from app.kit.ids import tenant_key, user_key
@@ -32,17 +31,19 @@ from app.kit.work_queue import WorkScheduled
 from app.knowledge.cache import note_change
 from app.knowledge.service import MAX_STORED_KEYS
 from app.layers.layer import Layer
-from app.messages.range_reads import has_message_above_head
+from app.messages.range_reads import find_wrong_counter, has_message_above_head
 from app.passages.handlers import schedule_all
 from app.vault import queries
 from app.vault.archive import STATE, VaultFiles, read_state
 from app.vault.errors import InvalidVault
+from app.vault.row_forms import Check, StateForms, find_invalid_characters, find_invalid_settings
 from app.vault.state_file import Row
-from app.vault.tables import CHATS, STATEMENTS, TEACHINGS, VaultTable, list_vault_tables
+from app.vault.tables import CHATS, MESSAGES, STATEMENTS, TEACHINGS, VaultTable, list_vault_tables
 
 _BATCH_ROWS, _BATCH_BYTES = 500, 256 * 1024
 
 _TIME: TypeAdapter[datetime] = TypeAdapter(UtcDatetime)
+_BEGINNINGS = ("seq", "first_seq", "begins_seq")
 _CHECKED = ("characters", "user_name", "user_persona", "system_prompt", "time_zone", "language", "metadata")
 
 MAX_LINES = 10_000
@@ -70,7 +71,7 @@ async def restore_vault(
     vault contains statements of a wider scope. Also raises Forbidden if the settings of a line select a scope that the
     caller may not choose (`may_choose_scope`).
     """
-    restoring = _Restoring(db_session, ref)
+    restoring = _Restoring(db_session, ref, StateForms(layers))
     batches = _form_batches(read_state(vault))
     while batch := await asyncio.to_thread(next, batches, None):
         await restoring.insert(batch)
@@ -89,18 +90,20 @@ async def restore_vault(
 class _Restoring:
     """The state of one restoration."""
 
-    def __init__(self, db_session: DbSession, ref: ChatRef) -> None:
+    def __init__(self, db_session: DbSession, ref: ChatRef, forms: StateForms) -> None:
         self._db_session = db_session
         self._ref = ref
+        self._forms = forms
         self._tables = {table.name: table for table in list_vault_tables()}
         self._columns = dict[str, frozenset[str]]()
+        self._checks = dict[str, Check]()
         self._has_user = False
         self._user_id: str | None = None
         self._of_user: UUID | None = None
         self._of_tenant: UUID | None = None
         self._wide = set[str]()
         self._taught = set[str]()
-        self.line_ids = set[str]()
+        self.line_ids = dict[str, int]()
         self.wide_keys = set[UUID]()
 
     async def insert(self, batch: Sequence[Row]) -> None:
@@ -112,6 +115,7 @@ class _Restoring:
         if name not in self._columns:
             self._check_order(batch[0])
             self._columns[name] = frozenset(batch[0].fields)
+            self._checks[name] = table.make_check()
             if unknown := sorted(self._columns[name] - table.columns):
                 raise _wrong(batch[0], f"{name} has no column {unknown[0]!r}")
         for row in batch:
@@ -120,6 +124,9 @@ class _Restoring:
         for row in batch:
             self._check_row(row)
             _check_times(row, table.times)
+            if problem := self._checks[name](row.fields):
+                raise _wrong(row, problem)
+            self._check_seqs(row)
         await self._write(table, batch)
 
     async def check(self) -> UUID:
@@ -133,6 +140,11 @@ class _Restoring:
             raise InvalidVault(f"{STATE}: there is no chat in the vault.")
         if await has_message_above_head(self._db_session, self._ref.key):
             raise InvalidVault(f"{STATE}: a message is above its line's head_seq.")
+        wrong = await find_wrong_counter(self._db_session, self._ref.key) or await queries.find_wrong_number(
+            self._db_session, self._ref.key
+        )
+        if wrong:
+            raise InvalidVault(f"{STATE}: chats.{wrong[0]}: must be {wrong[1]}, as the rows of the line are.")
         for key in self.wide_keys:
             if await queries.count_most_keys(self._db_session, key) > MAX_STORED_KEYS:
                 raise InvalidVault(
@@ -168,6 +180,18 @@ class _Restoring:
                 if row.table == TEACHINGS and fields.get("scope") != "chat":
                     self._check_wide(row, self._taught)
 
+    def _check_seqs(self, row: Row) -> None:
+        """Check that a row of a line does not begin after the message that would be next.
+
+        The messages are checked when all are there, and statements have no line.
+        """
+        most = self.line_ids.get(row.fields.get("line_id", ""))
+        if most is None or row.table in (CHATS, MESSAGES):
+            return
+        for name in _BEGINNINGS:
+            if (row.fields.get(name) or 0) > most + 1:
+                raise _wrong(row, f"{name}: is above the line's head_seq, {most}")
+
     def _check_line(self, row: Row) -> None:
         fields = row.fields
         line_id = fields.get("line_id")
@@ -178,7 +202,9 @@ class _Restoring:
         if (fields.get("line_status") == CURRENT) == bool(self.line_ids):
             raise _wrong(row, "line_status: must be current in the first line, and in no other")
         _check_fields(row)
-        self.line_ids.add(line_id)
+        if problem := self._forms.find_problem(fields):
+            raise _wrong(row, problem)
+        self.line_ids[line_id] = fields.get("head_seq", 0)
         settings = fields.get("settings")
         for section, name in SCOPE_SETTINGS:
             chosen = settings.get(section) if isinstance(settings, dict) else None
@@ -265,10 +291,9 @@ def _check_fields(row: Row) -> None:
         first = error.errors(include_url=False, include_input=False)[0]
         location = ".".join(str(part) for part in first["loc"])
         raise _wrong(row, f"{location}: {word_error(first)}") from None
-    try:
-        effective(row.fields.get("settings", {}))
-    except (ValueError, TypeError, AttributeError, LookupError):
-        raise _wrong(row, "settings: are not valid settings of a chat") from None
+    characters, settings = row.fields.get("characters", []), row.fields.get("settings", {})
+    if problem := find_invalid_characters(characters) or find_invalid_settings(settings):
+        raise _wrong(row, problem)
 
 
 def _check_times(row: Row, names: Iterable[str]) -> None:

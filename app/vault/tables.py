@@ -16,11 +16,12 @@ from sqlalchemy import DateTime, Text
 from sqlalchemy import Table as CoreTable
 from sqlalchemy.types import String
 
-from app.chats.models import ChatLine
+from app.chats.models import ChatLine, Message
 from app.kit.db import list_tables
 from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.knowledge.models import Statement, Teaching
 from app.passages.progress import NAME, VECTORS
+from app.vault.row_forms import Check, make_check
 
 LEFT_OUT: Mapping[str, str] = {
     "passages": "an index of texts that the vault contains",
@@ -35,7 +36,8 @@ LEFT_OUT: Mapping[str, str] = {
 CURSORS_LEFT_OUT = (NAME, VECTORS)
 """The cursors of a chat that are not in a vault: they only say how much of the chat an index of `LEFT_OUT` covers."""
 
-CHATS, STATEMENTS, TEACHINGS = ChatLine.__tablename__, Statement.__tablename__, Teaching.__tablename__
+CHATS, MESSAGES = ChatLine.__tablename__, Message.__tablename__
+STATEMENTS, TEACHINGS = Statement.__tablename__, Teaching.__tablename__
 
 _KEYS = ("chat_key", "owner_key", "wide_key")
 _LEFT_OUT_OF = {
@@ -85,6 +87,11 @@ class VaultTable:
     select: str
     has_scopes: bool
     times: frozenset[str]
+
+    def make_check(self) -> Check:
+        """Return the check of the values of its rows."""
+        table = next(table for table in list_tables() if table.name == self.name)
+        return make_check(table, sorted(self.columns))
 
     def write_insert(self, columns: Sequence[str]) -> str:
         """Return the SQL that inserts rows into chat $1; $2 is a JSON array of the rows, objects with these columns.

@@ -403,6 +403,7 @@ async def list_words(ref: ReadingChat, db_session: Db, line: Line = None) -> dic
 LAYER = Layer(
     name=NAME,
     settings=WordSettings,
+    cursor=tuple[int, int],
     models=(WordCount, WordTotal),
     jobs=(COUNT_WORDS, TOTAL_WORDS),
     routers=(router,),

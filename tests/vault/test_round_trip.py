@@ -161,7 +161,10 @@ async def test_a_large_chat_needs_little_memory(
         FROM messages, generate_series(2, 600) AS n WHERE chat_key = $1""",
         chat_key(tenant, "c"),
     )
-    await connection.execute("UPDATE chats SET head_seq = 600 WHERE chat_key = $1", chat_key(tenant, "c"))
+    await connection.execute(
+        "UPDATE chats SET head_seq = 600, message_count = 600, token_count = 600 * token_count WHERE chat_key = $1",
+        chat_key(tenant, "c"),
+    )
     with tempfile.TemporaryFile() as file:
         tracemalloc.start()
         try:

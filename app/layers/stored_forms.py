@@ -1,0 +1,54 @@
+"""The forms of JSON that several layers store: filters, open periods, refusals, cached narratives. Pure."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from app.kit.stored_json import Number, StoredJson
+
+StoredRange = Annotated[list[Number], Field(min_length=2, max_length=2)]
+
+
+class StoredFilters(StoredJson):
+    """`Filters` of `app/chats/eligibility.py`."""
+
+    include_user: bool = True
+    include_system: bool = False
+    include_narrator: bool = True
+    min_tokens: Number = 0
+    disabled: list[str] = Field(default_factory=list)
+
+
+class StoredPeriod(StoredJson):
+    """`OpenPeriod` of `turns.py`."""
+
+    first_seq: Number
+    turns: Number = 0
+    awaits_reply: bool = False
+
+
+class StoredRefusal(StoredJson):
+    """A refused answer of a model."""
+
+    kind: str
+    reason: str
+
+
+class CachedNarrative(StoredJson):
+    """What `context_cache` contains of a summary or a recap: the version that contexts show, the gaps and the edges."""
+
+    version: Number | None = None
+    text: str | None = None
+    tokens: Number | None = None
+    last_seq: Number | None = None
+    stale: bool | None = None
+    gaps: list[StoredRange] = Field(default_factory=list)
+    edges: list[Number] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        version = {"version", "text", "tokens", "last_seq", "stale"}
+        given = {name for name in version if getattr(self, name) is not None}
+        if given and given != version:
+            raise ValueError(f"must have {min(version - given)}, too")
+        return self
