@@ -36,7 +36,6 @@ from app.knowledge.service import CURSOR as KNOWLEDGE
 from app.layers.layer import Layer
 from app.layers.stored_forms import StoredFilters, StoredRefusal
 from app.memos.stored_forms import SortKey, StoredHighlight
-from app.messages.schemas import MessageId
 
 Fields = Mapping[str, Any]
 Check = Callable[[Fields], str | None]
@@ -98,7 +97,7 @@ _Content = Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)]
 
 _FORMS: Mapping[tuple[str, str], Any] = {
     ("chats", "last_cut"): _LastCut,
-    ("messages", "message_id"): MessageId,
+    ("messages", "message_id"): Annotated[Text, Field(min_length=1, max_length=128)],
     ("messages", "name"): Name,
     ("messages", "content"): _Content,
     ("messages", "tool_calls"): Annotated[list[_Call], Field(min_length=1)],
