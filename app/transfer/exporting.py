@@ -20,7 +20,7 @@ from app.chats.chat_lock import ChatRef
 from app.chats.models import ChatLine, Message
 from app.chats.settings import still_valid
 from app.kit.db import Database
-from app.messages.reads import list_speakers
+from app.messages.reads import find_user_name, list_speakers
 from app.messages.service import Bounds, list_page
 from app.messages.source_lines import list_sources
 from app.messages.swipes import list_swipes
@@ -41,13 +41,15 @@ async def write_lines(database: Database, ref: ChatRef, line: UUID | None, form:
         await db_session.raw.execute(SNAPSHOT)
         chat = await chats.get_line(db_session, ref, line)
         speakers = await list_speakers(db_session, chat.chat_key, chat.line_id, MAX_SPEAKERS)
+        user_name = chat.user_name or await find_user_name(db_session, chat.chat_key, chat.line_id)
         rows = await list_sources(db_session, chat.chat_key, chat.line_id, (-1, 0), 1)
     header = orjson.loads(rows[0]["source"]) if rows and (rows[0]["seq"], rows[0]["number"]) == _HEADER else {}
-    return _write(database, ref, chat, form.write_header(describe_chat(chat, speakers), header), form)
+    header_line = form.write_header(describe_chat(chat, speakers), header)
+    return _write(database, ref, chat, user_name, header_line, form)
 
 
 async def _write(
-    database: Database, ref: ChatRef, chat: ChatLine, header: Json | None, form: LineFormat
+    database: Database, ref: ChatRef, chat: ChatLine, user_name: str | None, header: Json | None, form: LineFormat
 ) -> AsyncIterator[bytes]:
     number = 1
     if header is not None:
@@ -61,7 +63,7 @@ async def _write(
             async for kept in sources.kept_before(message.seq):
                 yield _encode(form.write_kept(kept))
                 number += 1
-            record = _make_record(chat, message, texts[message.seq])
+            record = _make_record(chat, user_name, message, texts[message.seq])
             yield _encode(form.write(record, await sources.take(message.seq), number))
             number += 1
             after_seq = message.seq
@@ -140,7 +142,7 @@ def describe_chat(chat: ChatLine, speakers: list[str]) -> ChatRecord:
     return ChatRecord(given, speakers, chat.created_at)
 
 
-def _make_record(chat: ChatLine, message: Message, texts: list[str]) -> Record:
+def _make_record(chat: ChatLine, user_name: str | None, message: Message, texts: list[str]) -> Record:
     return Record(
         message_id=message.message_id,
         role=message.role,
@@ -158,15 +160,15 @@ def _make_record(chat: ChatLine, message: Message, texts: list[str]) -> Record:
         pinned=message.pinned,
         hidden_by=message.hidden_by,
         is_kept_shown=message.visibility_pinned,
-        speaker=_find_speaker(chat, message.role),
+        speaker=_find_speaker(chat, user_name, message.role),
     )
 
 
-def _find_speaker(chat: ChatLine, role: str) -> str | None:
+def _find_speaker(chat: ChatLine, user_name: str | None, role: str) -> str | None:
     """Return who speaks in a message without a name, if that is certain."""
     active = list_active(chat.characters)
     if role == "user":
-        return chat.user_name
+        return user_name
     return active[0]["name"] if role == "assistant" and len(active) == 1 else None
 
 

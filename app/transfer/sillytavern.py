@@ -82,7 +82,7 @@ def select_text(line: Line) -> str:
     """Return the displayed text: `mes`, or the selected swipe if an importer left `mes` empty."""
     text, swipes, index = line.fields.get("mes"), line.fields.get("swipes"), line.fields.get("swipe_id", 0)
     if not text and isinstance(swipes, list) and isinstance(index, int) and 0 <= index < len(swipes):
-        text = swipes[index]
+        text = text if swipes[index] is None else swipes[index]
     if not isinstance(text, str):
         raise TranscriptError(line.number, "mes: must be a string" if "mes" in line.fields else "mes: missing")
     return text

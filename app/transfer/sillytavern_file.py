@@ -42,6 +42,9 @@ _IN_CARD = {"spec", "data", "first_mes", "char_name"}
 _WRITTEN = {"name", "is_user", "is_system", "mes", "send_date", "extra"}
 _NARRATED = ("system", "tool")
 _IS_MESSAGE = "is_message"
+_THEIRS = "theirs"
+"""Below `OURS`: what the file itself had in the place of `OURS`."""
+
 _PAGE: Json = {"name": "", "is_user": False, "is_system": True, "mes": ""}
 
 
@@ -123,7 +126,8 @@ class SillyTavernLines:
             ours[_IS_MESSAGE] = True
         if ours or is_narrated:
             narrated = {"type": "narrator"} if is_narrated else {}
-            extra = {**_as_object(extra), **narrated, **({OURS: ours} if ours else {})}
+            extra = {**_as_object(extra), **narrated}
+            extra = _join(extra, ours) if ours else extra
         return {
             "name": "" if name is None and "name" not in own else name,
             "is_user": record.role == "user",
@@ -180,10 +184,11 @@ _OURS = ("kind", "importance", "tool_calls", "tool_call_id", "metadata", "exclud
 
 def _keep_extra(extra: Any) -> Json:
     """Return the source of `extra`: what the service does not write itself, or nothing if it writes all of it."""
+    whole, (_, extra) = extra, _split(extra)
     if not isinstance(extra, dict):
         return {"extra": extra}
-    left = {name: value for name, value in extra.items() if name != OURS and (name, value) != ("type", "narrator")}
-    return {"extra": left} if left or not extra else {}
+    left = {name: value for name, value in extra.items() if (name, value) != ("type", "narrator")}
+    return {"extra": left} if left or not whole else {}
 
 
 def _describe(record: Record, number: int, *, is_system: bool) -> Json:
@@ -237,11 +242,17 @@ def _split(value: Any) -> tuple[Json, Any]:
     """Return what is below `OURS` in `value`, and the rest, which is all of `value` if it has no object there."""
     if not isinstance(value, dict) or not isinstance(value.get(OURS), dict):
         return {}, value
-    return dict(value[OURS]), {name: inner for name, inner in value.items() if name != OURS}
+    ours = {name: inner for name, inner in value[OURS].items() if name != _THEIRS}
+    if _THEIRS in value[OURS]:
+        return ours, value | {OURS: value[OURS][_THEIRS]}
+    return ours, {name: inner for name, inner in value.items() if name != OURS}
 
 
 def _join(value: Any, ours: Json) -> Json:
-    return {**_as_object(value), OURS: ours}
+    """Return `value` with `ours` below `OURS`; what `value` has there itself is moved below `ours`."""
+    fields = _as_object(value)
+    theirs = {_THEIRS: fields[OURS]} if OURS in fields else {}
+    return {**fields, OURS: ours | theirs}
 
 
 def _as_object(value: Any) -> Json:

@@ -176,6 +176,39 @@ async def test_a_group_chat_without_header_stays_without_one(api: httpx.AsyncCli
     assert [line["mes"] for line in rest] == ["Late.", "Hello?"]
 
 
+async def test_a_field_of_our_name_comes_back(api: httpx.AsyncClient) -> None:
+    """Another program can have a field with the name below which the service writes its own fields."""
+    header = {**SILLYTAVERN[0], "chat_metadata": {"memobook": "theirs"}}
+    lines = [header, SILLYTAVERN[1] | {"extra": {"memobook": "theirs", "model": "m"}}]
+    await import_file(api, make_file(*lines), "c", "sillytavern")
+    assert read_file(await export_file(api, "c", "sillytavern")) == lines
+    await put(api, status=200, user_persona="A cartographer.")
+    await edit(api, "st-000002", pinned=True)
+    changed = await export_file(api, "c", "sillytavern")
+    await import_file(api, changed, "d", "sillytavern")
+    assert await export_file(api, "d", "sillytavern") == changed
+    await put(api, "d", status=200, user_persona=None)
+    ok(await api.patch("/v1/chats/d/messages/st-000002", json={"pinned": False}), 200)
+    assert read_file(await export_file(api, "d", "sillytavern")) == lines
+
+
+async def test_a_later_message_has_the_name_of_the_users_lines(api: httpx.AsyncClient) -> None:
+    await import_file(api, make_file(SILLYTAVERN[2], SILLYTAVERN[1]), "c", "sillytavern")
+    await append(api, [said(3)])
+    lines = read_file(await export_file(api, "c", "sillytavern"))
+    assert [line["name"] for line in lines] == ["Quill", "Nell", "Nell"]
+    await import_file(api, make_file(*lines), "d", "sillytavern")
+    assert read_file(await export_file(api, "d", "sillytavern")) == lines
+
+
+async def test_a_line_that_shows_a_swipe_without_text_is_kept(api: httpx.AsyncClient) -> None:
+    line = {"name": "Quill", "is_user": False, "mes": "", "swipes": ["Early.", None], "swipe_id": 1}
+    lines = [SILLYTAVERN[0], SILLYTAVERN[1], line]
+    made = await import_file(api, make_file(*lines), "c", "sillytavern")
+    assert made["counters"]["messages"] == 1
+    assert read_file(await export_file(api, "c", "sillytavern")) == lines
+
+
 async def test_a_change_is_exported_with_the_fields_of_the_file(api: httpx.AsyncClient) -> None:
     await import_file(api, make_file(*SILLYTAVERN), "c", "sillytavern")
     await edit(api, "st-000003", content="Very late.", hidden=True)
