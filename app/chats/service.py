@@ -47,7 +47,7 @@ async def put_chat(db_session: DbSession, ref: ChatRef, put: ChatPut, *, now: da
     chat's user, or may not choose the scope of a setting (`may_choose_scope`).
     """
     if ref.only_user is not None and "user_id" in put.model_fields_set and put.user_id != ref.only_user:
-        raise ref.unknown()
+        raise ChatNotFound("This token is limited to a user. Leave out user_id, or give the id of the token's user.")
     head, created = await lock_or_create(db_session, ref, now)
     chat = await get_chat(db_session, ref)
     if "user_id" in put.model_fields_set and put.user_id != chat.user_id and ref.keeps_user:

@@ -235,7 +235,8 @@ async def test_a_token_imports_only_what_it_may_write(app: FastAPI, api: httpx.A
     async with client_of(app, await token(user_id="mira")) as limited:
         assert (await import_file(limited, LINE, "e"))["user_id"] == "mira"
         ren = make_file({"chat": {"user_id": "ren"}}, MESSAGE)
-        await import_file(limited, ren, "f", status=404)
+        problem = await import_file(limited, ren, "f", status=404)
+        assert problem["detail"].startswith("This token is limited to a user.")
     await get(api, "/context", 404)
 
 
