@@ -94,8 +94,24 @@ _PREAMBLE = re.compile(
     r"(?:here|sure|certainly|of course|okay|the (?:main |only )?highlight)\b[^:：]{0,200}[:：]\s*", re.I
 )
 _CHATTER = re.compile(r"[*\"“「『({\[<—]|.*[?？]$|.*\b(?:I|[Yy]ou|[Yy]our|me|my)\b")
-_NEXT_SENTENCE = re.compile(r"(?:[.!?…][\"'”’)»]*\s|[。！？])\s*[\"“„«»‹「『‘'–—]?\s?\w")
-"""The end of a sentence and the beginning of the next one, which can be speech."""
+_CLOSING = r"[\"'”’)»]*\s"
+_ABBREVIATIONS = (
+    *("dr", "mr", "mrs", "ms", "mx", "st", "prof", "rev", "capt", "col", "gen", "lt", "sgt", "sr", "jr", "sra", "srta"),
+    *("mme", "mlle", "hr", "fr", "vs", "etc", "usw", "bzw", "ca", "гг"),
+)
+_NO_ABBREVIATION = "".join(rf"(?<!(?i:\b{word}))" for word in _ABBREVIATIONS) + r"(?<!\b[^\W\d_])"
+_END = rf"(?:[!?]{_CLOSING}|[。！？]|{_NO_ABBREVIATION}(?<![.…])\.{_CLOSING})\s*"
+_SMALL = "[a-zß-öø-ÿа-яё]"
+_NEXT_SENTENCE = re.compile(
+    rf"(?:[.!?…]{_CLOSING}|[。！？])\s*\w"
+    rf"|{_END}(?:[\"“„«»‹「『‘']\s?|[–—]\s?(?!{_SMALL}))\w"
+    rf"|(?:\.\.|…){_CLOSING}\s*[\"“„«»‹「『‘'–—]\s?(?!{_SMALL})\w"
+)
+"""The end of a sentence and the beginning of the next one, which can be speech.
+
+Quotation marks after an abbreviation (`Dr. "Red" Morrow`) begin no sentence, nor do those around a small letter after
+an ellipsis. A dash before a small letter goes on with the sentence.
+"""
 
 _SENTENCE_LIKE = re.compile(r"(?:\S+\s){4}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{6}")
 

@@ -117,6 +117,10 @@ LISTS = [
             'Jonas called Mira "the captain" on the ferry.',
             "Kai versprach Mira, vor dem Winter zu kommen – „wenn der Wind dreht“.",
             "ミラは夜の灯台で「行かないで。」とカイに頼んだ。",
+            'Mira gave Kai the book of Dr. "Red" Morrow.', 'Mira named the stray cat Mr. "Pepper".',
+            'Kai left Washington D.C. "for good" on Friday.', "At 5 p.m. – after the storm – Mira married Kai.",
+            "Kai sold nets, lamps etc. – the ferry was gone.", "Кай уехал в 1998 г. — после шторма.",
+            'Mira gave Kai the key to ... "the lighthouse".', "Kai shouted “Stop!” – and the ferry turned back.",
         )
     ),
 ]  # fmt: skip
@@ -168,7 +172,9 @@ UNUSABLE = [
     'Kai smiles at Mira. "Stay with us," he says, and kisses her slowly.',
     "Kai smiles at Mira. ‘Stay,’ he says, and kisses her.", "Kai lächelt Mira an. „Bleib“, sagt er und küsst sie.",
     "Kai sourit à Mira. « Reste », dit-il en l'embrassant.", "Кай улыбается Мире. — Останься, — говорит он.",
-    "カイはミラに微笑む。「ここにいて」と彼は言う。",
+    "カイはミラに微笑む。「ここにいて」と彼は言う。", 'kai smiles at mira. "stay with us," he says, and kisses her.',
+    'Kai smiles at Mira... "Stay with us," he says.', "Kai smiles at Mira… “Stay with us,” he says.",
+    "Kai smiles at Mira! – Stay with us, he says.",
     "Shall the highlights be told in more detail?", "I think the cat matters most to both of them.",
 ]  # fmt: skip
 
