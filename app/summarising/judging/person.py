@@ -15,6 +15,22 @@ def _words(*words: str) -> str:
     return rf"\b(?:{'|'.join(words)})\b"
 
 
+_JA_WORD = r"[\u30a0-\u30ff\u3400-\u9fff々]"
+_JA_PARTICLES = "|".join(
+    (
+        rf"(?<={_JA_WORD}[はをて])",
+        rf"(?<={_JA_WORD}[いきぎけげしじせちっねべめれん]て)",
+        *(rf"(?<={_JA_WORD}{stem}て)" for stem in ("つめ", "きしめ")),
+        *(rf"(?<={word}は)" for word in ("わたし", "あたし", "ぼく", "おれ")),
+    )
+)
+_JA_KIMI = rf"(?:(?<![\u3040-\u30ff\u3400-\u9fff々])|{_JA_PARTICLES})(?:君|きみ(?!とし|とも|のり|のぶ|はる|もと))"
+"""The Japanese pronoun 君. After a name it is none (健太君, ゆうと君), and きみ can begin a name (きみとし).
+
+So it counts only at the beginning of a clause, and after は, を or て if what stands before the particle is written
+with other characters, because a name such as はやて or いろは is not.
+"""
+
 _FIRST = {
     # A small "i" does not count: it is the Polish "and", or the number of an item. Nor does the "I" of "World War I".
     "en": r"(?<!War )(?<!Part )(?<!Act )(?<!Book )(?<!Chapter )\bI\b(?!\.\s?[A-Z])|"
@@ -43,8 +59,7 @@ _SECOND = {
     "ru": _words("[Тт]ы", "[Тт]ебя", "[Тт]ебе", "[Тт]обой", "[Тт]во[йяёеию]", "[Тт]воего", "[Тт]воей"),
     "uk": _words("[Тт]и", "[Тт]ебе", "[Тт]обі", "[Тт]вій", "[Тт]во[яєї]"),
     "pl": _words("[Tt]y", "[Cc]iebie", "[Tt]obie", "[Tt]obą", "[Tt]wój", "[Tt]woj[aąeę]"),
-    # After a name, 君 is no pronoun ("健太君", "ゆうと君"), but names hardly ever end in は, を or て.
-    "ja": r"(?:あなた|お前|(?:(?<![\u3040-\u30ff\u3400-\u9fff])|(?<=[はをて]))(?:君|きみ))(?:は|が|の|を|に|も|と|へ)",
+    "ja": rf"(?:あなた|お前|{_JA_KIMI})(?:は|が|の|を|に|も|と|へ)",
     "zh": r"[你您]",
     "ko": r"(?<![가-힣])(?:너는|네가|너의|너를|당신(?:은|이|의|을)?)(?![가-힣])",
 }
