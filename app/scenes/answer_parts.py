@@ -30,7 +30,8 @@ _OTHER_NAMES = {
 }
 """Other names that models give the parts.
 
-Accepted only in a heading that is marked by `#` or bold type, or that is a line of its own and ends with a colon.
+Accepted in a heading that is marked by `#` or bold type. A line of its own with such a name and a colon can be a
+heading, too, but also the name of a group, so its position decides (`_find_headings`).
 """
 
 BULLET = r"(?:[-*+•‣◦▪●·–—]|\d{1,2}[.)])\s+"
@@ -119,13 +120,9 @@ def _divide(lines: Sequence[str]) -> tuple[list[str], Parts | None]:
 
     A part with a heading has at least one line, the text after the heading's colon, which can be "".
     """
-    headings = [find_part(line) for line in lines]
+    headings = _find_headings(lines)
     if not any(headings):
-        marked = [at for at, line in enumerate(lines) if MARKS.match(line) and not _TITLE.fullmatch(_unmarked(line))]
-        if len(marked) != len(PARTS):
-            return [], None
-        for part, at in enumerate(marked):  # headings in another language, in the order that the prompt asks for
-            headings[at] = (part, "")
+        return [], None
     preface: list[str] = []
     parts: Parts = ([], [], [])
     into = preface
@@ -138,19 +135,47 @@ def _divide(lines: Sequence[str]) -> tuple[list[str], Parts | None]:
     return preface, parts
 
 
-def find_part(line: str) -> tuple[int, str] | None:
-    """Return the part whose heading `line` is, and the text after the colon; None if `line` is no heading."""
+def _find_headings(lines: Sequence[str]) -> list[tuple[int, str] | None]:
+    """Return for each line the part whose heading it is, and the text after the colon; None for other lines.
+
+    A label without a mark that has another name of a part ("Open threads:") is a heading only if the part has no other
+    one, and if it follows the parts before it. It never ends a part whose heading is marked: it names a group there.
+    """
+    headings = [find_part(line) for line in lines]
+    marked = [at for at, line in enumerate(lines) if MARKS.match(line) and not _TITLE.fullmatch(_unmarked(line))]
+    if not any(headings) and len(marked) == len(PARTS):
+        for part, at in enumerate(marked):  # headings in another language, in the order that the prompt asks for
+            headings[at] = (part, "")
+    known = {heading[0] for heading in headings if heading}
+    current, is_marked = -1, False
+    for at, line in enumerate(lines):
+        if heading := headings[at]:
+            current, is_marked = heading[0], MARKS.match(line) is not None
+        elif not is_marked and (label := find_part(line, unmarked=True)):
+            part = label[0]
+            if current < part and known.isdisjoint(range(current + 1, part + 1)):
+                headings[at] = label
+                known.add(part)
+                current = part
+    return headings
+
+
+def find_part(line: str, *, unmarked: bool = False) -> tuple[int, str] | None:
+    """Return the part whose heading `line` is, and the text after the colon; None if `line` is no heading.
+
+    With `unmarked`, a label of its own may have one of the other names of a part, too.
+    """
     line = line.lstrip()
     text = _unmarked(line)
     name, *rest = re.split(r"\s*[:：]\s*", text, maxsplit=1)
     bullets = _BULLETS.match(name)
     is_label = rest == [""] and (bullets is None or bullets[0][0].isdigit())
-    if bullets is None or is_label:
+    if not any(rest) and (bullets is None or is_label):
         name = _NOTE.sub("", name)  # "Outcomes (so far)"
     if bullets and not any(rest):  # a heading may follow a number or a bullet, but "- state: Ohio" is no heading
         name = name[bullets.end() :]
     name = " ".join(name.strip("*_ ").casefold().split())
-    part = _OWN_NAMES.get(name, _OTHER_NAMES.get(name) if is_label or text != line else None)
+    part = _OWN_NAMES.get(name, _OTHER_NAMES.get(name) if text != line or (unmarked and is_label) else None)
     return None if part is None else (part, rest[0] if rest else "")
 
 

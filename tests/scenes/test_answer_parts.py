@@ -104,6 +104,27 @@ def test_what_announces_a_recap_is_no_outcome(before: str) -> None:
     assert parse_scene_recap(f"{before}\n\nTitle: The storm\n# Outcomes\n{FACTS}\n\n{REST}") == READ
 
 
+def test_a_label_that_is_no_heading_names_a_group() -> None:
+    read = parse_scene_recap("# Outcomes\n- A.\n# State\nMira:\n- mood: calm\nStatus:\n- the ferry: sunk")
+    assert read.state == "- Mira, mood: calm\n- Status, the ferry: sunk"
+    read = parse_scene_recap("Outcomes:\nSituation:\n- Kai left.\nThreads:\nStatus:\n- Who?\nState:\n- place: at sea")
+    assert read == SceneText(None, "Situation:\n- Kai left.", "Status:\n- Who?", "- place: at sea")
+    for recap in (
+        "# Outcomes\nSituation:\n- Kai left.\n# State",
+        "# Outcomes\n- Kai left.\n# Threads\nSituation:\n- Who?",
+        "Outcomes:\nSituation:\n- Kai left.\nThreads:\n- Who?",
+    ):
+        read = parse_scene_recap(recap)
+        assert "Situation:" in f"{read.outcomes}\n{read.threads}".split("\n")
+        assert read.state == ""
+        assert parse_recap(parse_recap(recap)) == parse_recap(recap)
+
+
+def test_a_note_before_text_belongs_to_the_line() -> None:
+    read = parse_scene_recap("# Outcomes\nState (new): Mira is queen.\n# Threads\nThread (red): ties Mira to Kai")
+    assert read == SceneText(None, "State (new): Mira is queen.", "Thread (red): ties Mira to Kai", "")
+
+
 @pytest.mark.parametrize(
     "line",
     [
