@@ -76,6 +76,8 @@ def read_parts(answer: str, *, titled: bool) -> tuple[str | None, Parts, bool]:
         preface, parts = _divide(lines)
         if parts is not None:
             found, before = _split_preface(preface, has_outcomes=bool(parts[_OUTCOMES]), titled=titled)
+            if any(parts[_OUTCOMES]):  # text before a heading that has lines below it is a remark
+                before = [line for line in before if _has_bullet(line)]
             parts[_OUTCOMES][:0] = before
             return title or found, parts, True
         if labelled := _TITLE.fullmatch(_unmarked(lines[0])) if lines else None:

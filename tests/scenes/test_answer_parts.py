@@ -104,6 +104,26 @@ def test_what_announces_a_recap_is_no_outcome(before: str) -> None:
     assert parse_scene_recap(f"{before}\n\nTitle: The storm\n# Outcomes\n{FACTS}\n\n{REST}") == READ
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "Of course! I've read through the messages carefully.",
+        "Based on the conversation, I would structure it as follows.",
+        "Claro, aquí tienes.",
+        "Gern, hier ist der Überblick.",
+        "Вот что произошло.",
+        "Note: names were kept as in the text.",
+        "Sure thing, boss.",
+    ],
+)
+def test_remarks_before_a_heading_of_outcomes_are_dropped(before: str) -> None:
+    assert parse_recap(f"{before}\n\n# Outcomes\n{FACTS}\n\n{REST}") == RENDERED
+    assert parse_scene_recap(f"{before}\n\nTitle: The storm\nOutcomes:\n{FACTS}\n\n{REST}") == READ
+    assert parse_recap(f"{before}\n{FACTS}\n# Outcomes\n- Mira left.\n\n{REST}") == RENDERED.replace(
+        "\n\n# Threads", "\n- Mira left.\n\n# Threads"
+    )
+
+
 def test_a_label_that_is_no_heading_names_a_group() -> None:
     read = parse_scene_recap("# Outcomes\n- A.\n# State\nMira:\n- mood: calm\nStatus:\n- the ferry: sunk")
     assert read.state == "- Mira, mood: calm\n- Status, the ferry: sunk"
