@@ -7,7 +7,7 @@ write something before them. Lines before the first heading belong to the outcom
 import json
 import re
 from collections.abc import Sequence
-from itertools import dropwhile
+from itertools import dropwhile, pairwise
 
 from app.summarising.answer_text import FENCE, first_turn, spoken, without_controls
 from app.summarising.prose import read_prose
@@ -57,6 +57,12 @@ _ANNOUNCEMENT = re.compile(
     re.I,
 )
 """A phrase that announces the recap. It also matches "", which no line is."""
+
+_MOST_WORDS_OF_ANNOUNCEMENT = 12
+_WORD_EDGES = ".,;:!?…。！？：\"'“”‘’*_()"
+_CAPITALISED = {*_OWN_NAMES, "title", "scene", "recap", "running", "summary"}
+"""Words that an announcement may write with a capital letter; other capital letters are names."""
+_FIRST_PERSON = re.compile(r"I(?:['’]|$)")
 
 _NAME_OF_ALL = re.compile(r"(?:(?:the|scene|running|new|updated|whole|full) ){0,3}(?:recap|summary)(?: so far)?", re.I)
 
@@ -216,9 +222,21 @@ def _announces(line: str) -> bool:
         return False
     text = _unmarked(line)
     is_label = text.endswith(_COLONS)
-    if _ANNOUNCEMENT.fullmatch(text) or _NAME_OF_ALL.fullmatch(text.rstrip(":： ")):
+    if _NAME_OF_ALL.fullmatch(text.rstrip(":： ")) or (is_label and re.search(_TASK, text, re.I)):
         return True
-    return is_label and re.search(_TASK, text, re.I) is not None
+    return _ANNOUNCEMENT.fullmatch(text) is not None and not _may_be_content(text)
+
+
+def _may_be_content(text: str) -> bool:
+    """Return whether a phrase that seems to announce the recap may be part of it: it is long, or names somebody."""
+    words = text.rstrip(":：").split()
+    named = (
+        word.strip(_WORD_EDGES)
+        for before, word in pairwise(words)
+        if not before.endswith(_SENTENCE_ENDS) and word.strip(_WORD_EDGES)[:1].isupper()
+    )
+    has_name = any(word.casefold() not in _CAPITALISED and not _FIRST_PERSON.match(word) for word in named)
+    return has_name or len(words) > _MOST_WORDS_OF_ANNOUNCEMENT or not {":", "："}.isdisjoint(text[:-1])
 
 
 def _find_title(lines: Sequence[str], *, has_outcomes: bool, titled: bool) -> tuple[str | None, int, int]:

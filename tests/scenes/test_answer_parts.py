@@ -124,6 +124,27 @@ def test_remarks_before_a_heading_of_outcomes_are_dropped(before: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        "This is the scene in which Mira brings Kai the box, and Kai confesses to having let the lamp go out.",
+        "The following happened in this scene: Mira forgave Kai.",
+        "The following happened in this scene: she forgave him.",
+        "This is the scene in which “Mira” left.",
+        "This is the scene in which she brings the box, and he confesses that he had let the lamp go out.",
+    ],
+)
+def test_an_outcome_that_resembles_an_announcement_is_kept(told: str) -> None:
+    assert parse_scene_recap(f"{told}\n\n{REST}") == SceneText(None, told, READ.threads, READ.state)
+
+
+@pytest.mark.parametrize(
+    "said", ["Okay:", "Okay, I will now write the recap.", "Here is the recap with Outcomes, Threads and State."]
+)
+def test_an_announcement_without_a_name_is_dropped(said: str) -> None:
+    assert parse_scene_recap(f"{said}\n{FACTS}\n\n{REST}") == WITHOUT_TITLE
+
+
 def test_a_label_that_is_no_heading_names_a_group() -> None:
     read = parse_scene_recap("# Outcomes\n- A.\n# State\nMira:\n- mood: calm\nStatus:\n- the ferry: sunk")
     assert read.state == "- Mira, mood: calm\n- Status, the ferry: sunk"
