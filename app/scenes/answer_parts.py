@@ -95,6 +95,19 @@ def read_parts(answer: str, *, titled: bool) -> tuple[str | None, Parts, bool]:
             return title, (lines, [], []), False
 
 
+def read_written(text: str) -> Parts:
+    """Return the lines of the parts of a recap that is stored, perhaps as a person wrote it: no line is left out.
+
+    Lines before the first heading, or all lines without one, are outcomes.
+    """
+    lines = _plain_lines(text)
+    preface, parts = _divide(lines)
+    if parts is None:
+        return lines, [], []
+    parts[_OUTCOMES][:0] = preface
+    return parts
+
+
 def _plain_lines(text: str) -> list[str]:
     """Return the lines of `text`, without code fences and blank lines.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from app.kit.refusals import Refusal
-from app.scenes.answer_parts import BULLET, MARKS, MAX_TITLE_CHARS, PARTS, find_part, read_parts
+from app.scenes.answer_parts import BULLET, MARKS, MAX_TITLE_CHARS, PARTS, Parts, find_part, read_parts, read_written
 from app.scenes.state_lines import StateLine, depth_of, read_state
 from app.summarising.answer_text import UnusableAnswer, is_remnant, leaves_former, says_only_nothing
 from app.summarising.judging.judge import Profile
@@ -58,11 +58,16 @@ def _parse(answer: str, *, titled: bool = True) -> tuple[SceneText, bool]:
     The running recap is not `titled`: its only title is one with the label "Title", which is dropped.
     """
     title, parts, has_headings = read_parts(answer, titled=titled)
+    parsed = _tidy_parts(title, parts)
+    if not (parsed.outcomes or parsed.threads or parsed.state):
+        raise UnusableAnswer("the answer contains no recap of the scene")
+    return parsed, has_headings
+
+
+def _tidy_parts(title: str | None, parts: Parts) -> SceneText:
     outcomes, threads = (list(filter(None, map(_tidy, part))) for part in parts[:2])
     state = read_state(list(_tidy_state(parts[2])))
-    if not (outcomes or threads or state):
-        raise UnusableAnswer("the answer contains no recap of the scene")
-    return SceneText(_clean_title(title), *map("\n".join, (outcomes, threads, state))), has_headings
+    return SceneText(_clean_title(title), *map("\n".join, (outcomes, threads, state)))
 
 
 def parse_recap(answer: str, *, former: str = "") -> str:
@@ -90,11 +95,9 @@ def parse_recap(answer: str, *, former: str = "") -> str:
 
 
 def _parse_former(former: str) -> SceneText:
-    """Return the parts of a former recap. One that cannot be parsed, because a person wrote it, counts as outcomes."""
-    try:
-        return parse_scene_recap(former)
-    except UnusableAnswer:
-        return SceneText(None, former, "", "")
+    """Return the parts of a former recap. A person may have written it, so no line counts as a title or a remark."""
+    parsed = _tidy_parts(None, read_written(former))
+    return parsed if any((parsed.outcomes, parsed.threads, parsed.state)) else replace(parsed, outcomes=former)
 
 
 _NO_HEADINGS = Refusal("form", "the answer lacks the headings Outcomes, Threads and State", once=True)

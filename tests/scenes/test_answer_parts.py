@@ -205,3 +205,18 @@ def test_a_running_recap_never_loses_its_outcomes(answer: str) -> None:
 
 def test_outcomes_marked_as_unchanged_are_not_lost() -> None:
     assert parse_recap(f"# Outcomes\n(unchanged)\n{MARKED}", former=FORMER).startswith("# Outcomes\n- Mira left.\n\n")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Mira and Kai married in the storm\n- Kai confessed.",
+        "This is the recap of all scenes. Mira and Kai married.",
+        "Here is the recap:\nTitle: The storm\nMira and Kai married.",
+    ],
+)
+def test_a_recap_of_a_person_stays_whole_if_unchanged(written: str) -> None:
+    changed = parse_recap(f"# Outcomes\n(unchanged)\n{MARKED}", former=f"{written}\n# Threads\n- Who came?")
+    assert changed == RENDERED.replace(FACTS, written)
+    before = parse_recap(f"# Outcomes\n(unchanged)\n{MARKED}", former=f"{written}\n# Outcomes\n- Kai left.")
+    assert before == RENDERED.replace(FACTS, f"{written}\n- Kai left.")
