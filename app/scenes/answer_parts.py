@@ -295,11 +295,17 @@ def _guess_title(line: str, following: Sequence[str], *, has_outcomes: bool) -> 
 
 # --- JSON ---
 
+_TITLE_FIELD = re.compile(
+    r".{0,20}title|(?:.{1,20} )?(?:name|heading|headline|titel|titre|título|titolo)|заголовок|标题|標題|タイトル|제목"
+)
+_ASIDE_FIELD = re.compile(r"thoughts?|thinking|reasoning|analysis|plan|characters?|participants?|cast|language")
+"""Fields that contain no outcomes."""
+
 
 def _out_of_json(text: str) -> str:
     """Return `text` as lines with headings if it is a JSON object with parts of a recap, else unchanged.
 
-    If no part of it has the outcomes, its fields with other names are the outcomes.
+    If no part of it has the outcomes, its fields with other names are the outcomes, except titles and thoughts.
     """
     if not text.startswith("{"):
         return text
@@ -310,7 +316,9 @@ def _out_of_json(text: str) -> str:
     fields = {_name_of(key): value for key, value in found.items()} if isinstance(found, dict) else {}
     if not fields.keys() & set(PARTS):
         return text
-    lines = [f"Title: {' '.join(_sentences(fields.pop('title', None)))}"]
+    titles = [fields.pop(name) for name in [*fields] if _TITLE_FIELD.fullmatch(name)]
+    fields = {name: value for name, value in fields.items() if not _ASIDE_FIELD.fullmatch(name)}
+    lines = [f"Title: {' '.join(_sentences(next(filter(None, titles), None)))}"]
     names = _OWN_NAMES | _OTHER_NAMES
     has_outcomes = any(names.get(name) == _OUTCOMES for name in fields)
     for part, heading in enumerate(PARTS):

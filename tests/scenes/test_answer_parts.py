@@ -190,6 +190,17 @@ def test_fields_of_json_with_other_names_are_kept() -> None:
     assert parse_scene_recap(json.dumps({"thoughts": "Hm.", "outcomes": facts, **fields})) == READ
 
 
+def test_fields_of_json_that_are_no_outcomes_are_dropped() -> None:
+    fields = {"threads": ["Who sent the feather?"], "state": {"place": "the lighthouse"}}
+    facts = [fact.removeprefix("- ") for fact in FACTS.split("\n")]
+    aside = {"scene_title": "The storm", "thinking": "Hm.", "characters": ["Mira", "Kai"]}
+    assert parse_scene_recap(json.dumps({**aside, "ergebnisse": facts, **fields})) == READ
+    assert parse_scene_recap(json.dumps({**aside, **fields})).outcomes == ""
+    assert (
+        parse_scene_recap(json.dumps({"title": "", "sceneTitle": "The storm", "ergebnisse": facts, **fields})) == READ
+    )
+
+
 FORMER = "# Outcomes\n- Mira left.\n\n# State\n- place: at sea"
 
 
