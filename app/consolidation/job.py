@@ -47,6 +47,7 @@ class _Range:
             after the model's answer are left out. Rules have learnt them from this range. If the model saw them here,
             it would not write them again, and they would be lost.
         user_id: The chat's user, whose memories and facts are in `noted`.
+        sole_character: The chat's only active character; what the user has with this character is in `noted`, too.
 
     """
 
@@ -55,6 +56,7 @@ class _Range:
     source: Source
     noted: Sequence[Noted]
     user_id: str | None
+    sole_character: str | None
 
 
 async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Range | None:
@@ -78,7 +80,7 @@ async def _read(ctx: JobContext, db_session: DbSession, claimed: Claimed) -> _Ra
         aged_at = find_age_time(source, ctx.clock())
         gone = await list_replaceable(db_session, head, due) if _is_again(claimed) else set()
         noted = await list_noted(db_session, head, learning_chat_of(head), aged_at=aged_at, without=gone)
-    return _Range(due, filters, source, noted, head.user_id)
+    return _Range(due, filters, source, noted, head.user_id, head.sole_character)
 
 
 def _is_again(claimed: Claimed) -> bool:
@@ -132,10 +134,11 @@ async def _read_history(ctx: JobContext, claimed: Claimed, found: _Range) -> Seq
 async def _is_unchanged(db_session: DbSession, made: Made[_Range, Draft]) -> bool:
     """Return whether the range is still due, and its messages are still those from which the draft was made.
 
-    The chat must also have the same user: the model saw what was known of that user, and can have written it again.
+    The chat must also have the same user and the same sole character: the model saw what was known of that user, and of
+    the user with that character, and can have written it again.
     """
     due, filters, source = made.source.due, made.source.filters, made.source.source
-    if made.head.user_id != made.source.user_id:
+    if (made.head.user_id, made.head.sole_character) != (made.source.user_id, made.source.sole_character):
         return False
     if await _find_range(db_session, made.head, made.claimed) != (due, filters):
         return False

@@ -90,6 +90,22 @@ async def test_an_answer_made_from_anothers_memories_is_dropped(
     assert await sentences(api) == set()
 
 
+async def test_an_answer_made_from_anothers_character_is_dropped(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, model: ScriptedModel, clock: SteppedClock
+) -> None:
+    """The model was shown what the user has with the former character."""
+    await begin(api, memories={"learn_scope": "character"})
+    await set_fact(api, "home", "a lighthouse", under="/v1/users/mira/characters/Kai")
+    model.script(memory("Mira lives in a lighthouse.", 1))
+    model.otherwise = "NONE"
+    await turn(api, 1, "It rains.")
+    clock.step(2)
+    await learn_meanwhile(api, dispatcher, model, characters=[{"name": "Ida"}])
+    await learn_all(dispatcher, clock)
+    assert [quoted(one, "known") for one in model.requests] == [[{"fact": "home", "value": "a lighthouse"}], []]
+    assert await sentences(api) == set()
+
+
 @pytest.mark.parametrize(
     ("characters", "expected"),
     [([{"name": "Kai"}, {"name": "Ida"}], ("chat", None)), ([{"name": "Ida"}], ("character", "Ida"))],
