@@ -217,15 +217,15 @@ async def say_forgotten(db_session: DbSession, scope: ScopeKey, memory: Memory) 
 
 
 async def is_forgotten(db_session: DbSession, view: MemoryView, content: str) -> bool:
-    """Return whether a text was forgotten, or replaced by a person, in the chat whose line is read."""
+    """Return whether a text was forgotten in a scope that a line sees, or replaced by a person in its chat."""
     scope, line, character = view.viewpoint.scope, view.viewpoint.line, view.viewpoint.character
-    hashes, forgotten = (
-        await compare_queries.list_forgotten(db_session, scope, line, character=character)
-        if line
-        else (frozenset(), [])
-    )
+    if line is None:
+        return False
+    forgotten = await compare_queries.list_forgotten(db_session, scope, line, character=character)
     hashed = hash_content(content)
-    return hashed in hashes or any(hash_content(text) == hashed for _, text in forgotten)
+    return hashed in forgotten.hashes | forgotten.wider or any(
+        hash_content(text) == hashed for _, text in forgotten.texts
+    )
 
 
 async def list_sources(db_session: DbSession, view: MemoryView, memories: Sequence[Memory]) -> dict[UUID, list[str]]:

@@ -92,6 +92,7 @@ _KEYS_DECIDED = f"""
 _VERSIONS_DECIDED = write_versions(_KEYS_DECIDED, KIND, chat="c.chat_key", line="c.line_id", by_key=True)
 
 # Of a forgotten memory, all texts that it ever had in the scope are listed, live or not: none of them is learnt again.
+# `is_near` is true for the given scope and the nearer ones.
 _LIST_FORGOTTEN = f"""
     WITH held AS (
         SELECT DISTINCT ON (v.owner_key, v.line_id, v.character, v.key) v.*
@@ -99,11 +100,13 @@ _LIST_FORGOTTEN = f"""
         WHERE c.chat_key = $5 AND c.line_id = $6
         ORDER BY v.owner_key, v.line_id, v.character, v.key, v.learnt_at DESC, v.statement_id DESC
     )
-    SELECT h.key, h.forgotten, CASE WHEN h.content IS NULL THEN ARRAY(
-        SELECT s.content FROM statements s
-        WHERE s.owner_key = h.owner_key AND s.line_id = h.line_id AND s.kind = '{KIND}' AND s.character = h.character
-            AND s.key = h.key AND s.content IS NOT NULL) END AS contents
-    FROM held h WHERE h.content IS NULL OR (h.rank >= $3 AND h.forgotten IS NOT NULL)"""  # noqa: S608
+    SELECT h.key, h.forgotten, h.rank < $3 OR (h.rank, h.character) = ($3, $4) AS is_near,
+        CASE WHEN h.content IS NULL THEN ARRAY(
+            SELECT s.content FROM statements s
+            WHERE s.owner_key = h.owner_key AND s.line_id = h.line_id AND s.kind = '{KIND}'
+                AND s.character = h.character AND s.key = h.key AND s.content IS NOT NULL) END AS contents
+    FROM held h
+    WHERE h.content IS NULL OR ((h.rank, h.character) = ($3, $4) AND h.forgotten IS NOT NULL)"""  # noqa: S608
 
 _LIST_SETTLED = f"""
     SELECT s.key, s.statement_id, s.content FROM statements s
@@ -129,6 +132,23 @@ class Similar(NamedTuple):
     keys: Collection[str]
     equal_ids: Sequence[UUID]
     memories: Collection[str]
+
+
+class ForgottenTexts(NamedTuple):
+    """What must not be learnt again in a scope.
+
+    Attributes:
+        hashes: The hashes of all texts that were forgotten in the scope or in a nearer one, and of those that persons
+            replaced in the scope.
+        wider: The hashes of all texts that were forgotten in the other scopes that the line sees.
+        texts: (memory id, text) of all forgotten texts that are still stored. A text that was deleted with its line is
+            only among the hashes.
+
+    """
+
+    hashes: frozenset[bytes]
+    wider: frozenset[bytes]
+    texts: Sequence[tuple[UUID, str]]
 
 
 async def find_similar(db_session: DbSession, scope: ScopeKey, candidates: Candidates) -> Similar:
@@ -182,16 +202,18 @@ async def find_weakest(
 
 async def list_forgotten(
     db_session: DbSession, scope: ScopeKey, line: Line, *, character: str | None
-) -> tuple[frozenset[bytes], list[tuple[UUID, str]]]:
-    """Return the memories that were forgotten in a scope, as a line sees it: hashes of texts, and (memory id, text).
+) -> ForgottenTexts:
+    """Return what was forgotten in a scope, as a line sees it, and in the other scopes that the line sees.
 
-    This includes those that were forgotten in the other scopes that the line sees, nearer or wider ones. Of the scopes
-    of the user with one character, it is that with `character`. A text that was deleted with its line is only among the
-    hashes, and so are the texts that persons replaced in the scope or in a wider one.
+    Of the scopes of the user with one character, it is that with `character`.
     """
     rows = await db_session.raw.fetch(_LIST_FORGOTTEN, *_where(scope), *line, character)
-    hashes = frozenset(one for row in rows for one in row["forgotten"] or ())
-    return hashes, [(UUID(row["key"]), content) for row in rows for content in row["contents"] or ()]
+    near, wider = (
+        frozenset(one for row in rows if row["is_near"] is is_near for one in row["forgotten"] or ())
+        for is_near in (True, False)
+    )
+    texts = [(UUID(row["key"]), content) for row in rows for content in row["contents"] or ()]
+    return ForgottenTexts(near, wider, texts)
 
 
 async def list_settled(

@@ -60,7 +60,10 @@ class KnownMemories:
         settled: The statements whose text equals a sentence and was replaced, forgotten or put into the archive by a
             person, by the case-folded text (`fold`).
         gone: The forgotten texts that are equal or similar to a sentence.
-        hashes: The hashes of all texts that were forgotten or that persons replaced.
+        hashes: The hashes of all texts that were forgotten in the scope or in a nearer one, and of those that persons
+            replaced in the scope. A memory that has such a text gets no new text.
+        wider: The hashes of all texts that were forgotten in a wider scope. They are not learnt either. But a memory
+            that already has such a text can get a new one, because it was learnt for the nearer scope.
         names: The names of people that the texts may contain.
 
     """
@@ -70,6 +73,7 @@ class KnownMemories:
     settled: dict[str, Taught]
     gone: Sequence[Known[UUID | Forgotten]]
     hashes: frozenset[bytes]
+    wider: frozenset[bytes]
     names: Collection[str] = ()
 
     def compare(self, content: str, threshold: float) -> Forgotten | Taught | Held | None:
@@ -86,8 +90,9 @@ class KnownMemories:
             return Taught(faded.memory_id, faded.statement_id)
         if folded in self.settled:
             return self.settled[folded]
-        texts = [content, *([former.known.content] if former else [])]
-        return Forgotten(None) if any(hash_content(text) in self.hashes for text in texts) else former
+        if hash_content(content) in self.hashes | self.wider:
+            return Forgotten(None)
+        return Forgotten(None) if former and hash_content(former.known.content) in self.hashes else former
 
     def bring_back(self, taught: Taught) -> None:
         """Compare the next sentences with a faded memory, too, because a sentence with its text has brought it back."""
@@ -119,7 +124,7 @@ async def read_known(
     Memories, and texts about which persons decided, are left out if they are not equal or similar to any of the
     sentences, because `KnownMemories.compare` would not find them.
     """
-    hashes, forgotten = await queries.list_forgotten(db_session, scope, head.line, character=character)
+    forgotten = await queries.list_forgotten(db_session, scope, head.line, character=character)
     candidates = Candidates(contents, settings.dedupe_threshold)
     similar = await queries.find_similar(db_session, scope, candidates)
     settled = await queries.list_settled(db_session, scope, similar.equal_ids) if similar.equal_ids else []
@@ -130,8 +135,9 @@ async def read_known(
         _hold([one for one in seen if not one.archived]),
         {one.known.folded: one for one in map(_hold_one, faded)},  # of those with the same text, the strongest
         {fold(content): Taught(memory_id, statement_id) for memory_id, statement_id, content in settled},
-        [Known(Forgotten(one), text, is_forgotten=True) for one, text in forgotten if candidates.has(text)],
-        hashes,
+        [Known(Forgotten(one), text, is_forgotten=True) for one, text in forgotten.texts if candidates.has(text)],
+        forgotten.hashes,
+        forgotten.wider,
         names,
     )
 

@@ -114,7 +114,7 @@ def list_forgotten(scope: ScopeKey) -> Reader:
     """Lists the texts of forgotten memories."""
 
     async def list_texts(db_session: DbSession) -> Sized:
-        return (await compared.list_forgotten(db_session, scope, LINE, character=None))[1]
+        return (await compared.list_forgotten(db_session, scope, LINE, character=None)).texts
 
     return list_texts
 

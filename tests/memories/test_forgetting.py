@@ -14,6 +14,8 @@ from tests.scripted_model import ScriptedModel
 from tests.talk import Json, append, cut_off, edit, put, talk
 
 KAI_OF_MIRA = f"{USER}/characters/Kai"
+FERRY = "Mira's brother Tomas works as a ferryman at the old harbour in Ghent."
+NEW_FERRY = FERRY.replace("old", "new")
 BICYCLE = "Mira once stole a bicycle in Ghent."
 WIDE = {"character": KAI_OF_MIRA, "user": USER, "global": "/v1"}
 
@@ -62,14 +64,52 @@ async def test_without_its_text_the_hash_is_compared(api: httpx.AsyncClient, lea
     assert (await learn(TWO_CATS.upper(), "m3")).outcome == "forgotten"
 
 
-async def test_a_text_replaced_in_a_wider_scope_is_not_relearnt(api: httpx.AsyncClient, learn: Learner) -> None:
+async def test_a_text_replaced_in_a_wider_scope_can_be_learnt(api: httpx.AsyncClient, learn: Learner) -> None:
+    """A person corrected the user's memory; in the chat, the former text is said again."""
     await learn_wide(api)
     await append(api, talk(1, 4))
     found = await learn(TWO_CATS, "m2")
     await change(api, found.memory_id, under=USER, content=THREE_CATS)
     await learn_in(api, "chat")
-    assert (await learn(TWO_CATS, "m3")).outcome == "forgotten"
-    assert await listed(api) == {THREE_CATS}
+    assert (await learn(TWO_CATS, "m3")).outcome == "new"
+    assert await listed(api) == {TWO_CATS, THREE_CATS}
+
+
+@pytest.mark.parametrize("near", ["chat", "character"])
+async def test_a_correction_outlives_what_the_user_forgot(api: httpx.AsyncClient, learn: Learner, near: str) -> None:
+    """A nearer scope has learnt the forgotten text for itself, and now learns another text of this memory."""
+    await learn_wide(api, scope=near)
+    await append(api, talk(1, 4))
+    found = await learn(FERRY, "m1")
+    written = await write(api, FERRY, under=USER)
+    await delete(api, written["id"], under=USER)
+    again = await learn(NEW_FERRY, "m3")
+    assert (again.outcome, again.memory_id) == ("supersedes", found.memory_id)
+    assert await listed(api) == {NEW_FERRY}
+
+
+async def test_a_correction_outlives_what_the_user_replaced(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    found = await learn(FERRY, "m1")
+    written = await write(api, FERRY, under=USER)
+    await change(api, written["id"], under=USER, content=NEW_FERRY)
+    again = await learn(NEW_FERRY, "m3")
+    assert (again.outcome, again.memory_id) == ("supersedes", found.memory_id)
+    assert sorted((one["scope"], one["content"]) for one in await memories(api)) == [
+        ("chat", NEW_FERRY),
+        ("user", NEW_FERRY),
+    ]
+
+
+async def test_a_correction_to_what_the_user_forgot_is_not_learnt(api: httpx.AsyncClient, learn: Learner) -> None:
+    await begin(api)
+    await append(api, talk(1, 4))
+    await learn(FERRY, "m1")
+    written = await write(api, NEW_FERRY, under=USER)
+    await delete(api, written["id"], under=USER)
+    assert (await learn(NEW_FERRY, "m3")).outcome == "forgotten"
+    assert await listed(api) == {FERRY}
 
 
 async def test_what_one_chat_forgot_binds_no_other(api: httpx.AsyncClient, learn: Learner) -> None:
