@@ -68,6 +68,14 @@ class Statement(Table):
             text("statement_id DESC"),
             postgresql_where=text(IS_IMPORTANT),
         ),
+        Index(
+            "ix_statements_decided",
+            "owner_key",
+            "line_id",
+            "character",
+            "key",
+            postgresql_where=text("kind = 'memory' AND (content IS NULL OR forgotten IS NOT NULL)"),
+        ),
         # The former index: only processes of the former release read it. The release after the next one can drop it.
         Index(
             "ix_statements_important",

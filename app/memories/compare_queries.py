@@ -82,7 +82,8 @@ _ALL_OF_CHAT = f"""
     WHERE (o.rank, o.character) <> ($3, $4) AND (o.current_name IS NULL OR o.current_name = $7)
     UNION ALL {OWNER_GIVEN}"""  # noqa: S608
 
-# The memories that have a statement without a text, or a statement with which a person replaced their text.
+# The memories that have a statement without a text, or a statement with which a person replaced their text. The partial
+# index `ix_statements_decided` has only these: a wide scope can have tens of thousands of other memories.
 _KEYS_DECIDED = f"""
     SELECT o.*, k.key FROM ({_ALL_OF_CHAT}) AS o CROSS JOIN LATERAL (
         SELECT DISTINCT s.key FROM statements s

@@ -91,12 +91,27 @@ FORK = f"""
     FROM generate_series(1, {FORKS}) AS f, generate_series(20, 49) AS i"""
 
 
+FORGOTTEN = 10
+
+MOST_BLOCKS_OF_FORGOTTEN = 20
+"""For each forgotten memory: its key, its statements, their teachings, and the line of each."""
+
+FORGET = f"""
+    INSERT INTO statements (owner_key, line_id, statement_id, kind, key, origin, is_set, learnt_at, forgotten)
+    SELECT owner_key, line_id, md5('gone' || key)::uuid, kind, key, 'person', true, learnt_at + interval '1 day',
+        ARRAY[sha256(content::bytea)]
+    FROM statements WHERE statement_id IN (
+        SELECT md5('sother.' || i * 1000)::uuid FROM generate_series(1, {FORGOTTEN}) AS i)"""
+"""A person has forgotten some memories of the large tenant."""
+
+
 def uuid_of(text: str) -> UUID:
     """What PostgreSQL makes of `md5(text)::uuid`."""
     return UUID(md5(text.encode(), usedforsecurity=False).hexdigest())
 
 
 LINE = (uuid_of("chat7"), uuid_of("line7"))
+LARGE_LINE = (uuid_of("chat0"), uuid_of("line0"))
 OF_CHAT = ScopeKey.of_chat("many", LINE[0])
 OF_USER = ScopeKey("user", "many", uuid_of("user7"))
 OF_MANY = ScopeKey("global", "many", tenant_key("many"))
@@ -249,6 +264,26 @@ async def test_texts_of_others_are_not_read(filled: Database, has_statistics: bo
             assert plan["Actual Rows"] == len(MEMORIES)
             assert "Seq Scan" not in {node["Node Type"] for node in list_nodes(plan)}
             assert count_blocks(plan) <= MOST_BLOCKS
+
+
+@pytest.mark.parametrize("has_statistics", [False, True])
+async def test_of_a_large_scope_only_the_forgotten_is_read(filled: Database, has_statistics: bool) -> None:
+    async with filled.raw() as connection:
+        await connection.execute(FORGET)
+        if has_statistics:
+            await connection.execute("ANALYZE statements, teachings, chats")
+
+    async def list_texts(db_session: DbSession) -> Sized:
+        scope = ScopeKey.of_chat("other", LARGE_LINE[0])
+        return (await compared.list_forgotten(db_session, scope, LARGE_LINE, character=None)).texts
+
+    found, asked = await read(filled, list_texts)
+    assert found == FORGOTTEN
+    async with filled.raw() as connection:
+        for is_generic in (False, True):
+            plan = await explain(connection, asked.query, asked.args, is_generic=is_generic)
+            assert "Seq Scan" not in {node["Node Type"] for node in list_nodes(plan)}
+            assert count_blocks(plan) <= MOST_BLOCKS_OF_FORGOTTEN * FORGOTTEN
 
 
 @pytest.mark.parametrize("has_statistics", [False, True])
