@@ -38,8 +38,9 @@ class Important(NamedTuple):
 def choose_important(found: Iterable[Important], character: str | None) -> list[Important]:
     """Return the memories that count, up to `MOST`: the most important first, and of equal ones the newest first.
 
-    If several scopes have a memory, or memories with the same text, that of the nearest scope counts. Memories of the
-    scope `character` count only if they are about the given character; if it is None, none of them counts.
+    If several scopes have a memory, or memories with the same text, that of the nearest scope counts. Of memories with
+    the same text, it takes the place of the most important one. Memories of the scope `character` count only if they
+    are about the given character; if it is None, none of them counts.
     """
     nearest: dict[str, Important] = {}
     for one in found:
@@ -48,19 +49,15 @@ def choose_important(found: Iterable[Important], character: str | None) -> list[
         before = nearest.get(one.key)
         if before is None or (-one.rank, *_age(one)) > (-before.rank, *_age(before)):
             nearest[one.key] = one
-    listed = sorted(nearest.values(), key=_order, reverse=True)
+    listed = sorted(nearest.values(), key=lambda one: (one.importance, *_age(one)), reverse=True)
     if len({one.rank for one in listed}) > 1:
-        listed = sorted(drop_repeated(listed), key=_order, reverse=True)
+        listed = drop_repeated(listed)
     return listed[:MOST]
 
 
 def sort_by_age(memories: Iterable[Important]) -> Sequence[Important]:
     """Return memories, the oldest first."""
     return sorted(memories, key=_age)
-
-
-def _order(one: Important) -> tuple[float, int, Any]:
-    return one.importance, *_age(one)
 
 
 def _age(one: Important) -> tuple[int, Any]:

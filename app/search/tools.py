@@ -10,7 +10,7 @@ from app.chats.characters import list_known_names, name_speakers
 from app.chats.service import get_line
 from app.chats.settings import effective
 from app.kit.wire import Text
-from app.knowledge.known import drop_repeated
+from app.knowledge.known import drop_repeated, fold
 from app.layers.tool import Answer, Tool, ToolCall, read
 from app.memories.book import MemoryView, list_by_id, list_sources, view_chat
 from app.memories.memory import Memory
@@ -66,10 +66,15 @@ async def _search(call: ToolCall, arguments: MemorySearch) -> Answer:
 
 
 def _drop_repeated(hits: Sequence[Hit], memories: Sequence[Memory]) -> list[Hit]:
-    """Return results, of memories with the same text only that of the nearest scope; `memories` are those found."""
-    kept = {one.memory_id for one in drop_repeated(memories)}
-    dropped = {f"{KIND}:{one.memory_id}" for one in memories if one.memory_id not in kept}
-    return [hit for hit in hits if hit.source not in dropped]
+    """Return results, of memories with the same text only that of the nearest scope; `memories` are those found.
+
+    It takes the place of the best result that has the text.
+    """
+    of_source = {f"{KIND}:{one.memory_id}": fold(one.content) for one in memories}
+    nearest = {fold(one.content): f"{KIND}:{one.memory_id}" for one in drop_repeated(memories)}
+    found = {hit.source: hit for hit in hits}
+    sources = [nearest[of_source[source]] if source in of_source else source for source in found]
+    return [found[source] for source in dict.fromkeys(sources)]
 
 
 async def _list_sources(

@@ -32,18 +32,31 @@ def memories(draw: st.DrawFn) -> list[Important]:
 
 
 def choose_slowly(found: Sequence[Important], character: str | None) -> list[str]:
-    """The lines: the least important is taken away until they fit."""
+    """The lines: the least important is taken away until they fit.
+
+    If there are memories of several scopes, a text counts once, with the place of the most important one of its copies.
+    """
     kept: list[Important] = []
     for one in found:
         others = [other for other in found if other.key == one.key and other.character in (None, character)]
         decides = min(others, key=lambda it: (it.rank, -it.learnt_us, -it.statement_id.int), default=None)
         if decides is one and fits([one]):
             kept.append(one)
-    kept.sort(key=lambda it: (it.importance, it.learnt_us, it.statement_id))
+    places = {one.key: strength(one) for one in kept}
+    if len({one.rank for one in kept}) > 1:
+        copies = [[it for it in kept if it.content == one.content] for one in kept]
+        places = {one.key: max(map(strength, same)) for one, same in zip(kept, copies, strict=True)}
+        nearest = [max(same, key=lambda it: (-it.rank, strength(it))) for same in copies]
+        kept = [one for one, best in zip(kept, nearest, strict=True) if one is best]
+    kept.sort(key=lambda it: places[it.key])
     while len(kept) > MOST or not fits(kept):
         kept.pop(0)
     kept.sort(key=lambda it: (it.learnt_us, it.statement_id))
     return [f"- {' '.join(it.content.split())}" for it in kept]
+
+
+def strength(one: Important) -> tuple[float, int, UUID]:
+    return one.importance, one.learnt_us, one.statement_id
 
 
 def fits(kept: Sequence[Important]) -> bool:

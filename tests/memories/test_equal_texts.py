@@ -5,6 +5,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
+from app.knowledge.important import MOST, Important, choose_important
 from app.knowledge.known import drop_repeated
 from tests.facts.asking import USER, begin
 from tests.memories.asking import Learner, change, delete, memories, write
@@ -34,9 +35,9 @@ async def learn_in_all_scopes(api: httpx.AsyncClient, learn: Learner, wide: str 
     return ids
 
 
-async def found(api: httpx.AsyncClient, query: str = "Bornholm") -> list[str]:
+async def found(api: httpx.AsyncClient, query: str = "Bornholm", **more: int) -> list[str]:
     """The ids of the memories that the tool finds in `c`."""
-    lines = (await find(api, query)).splitlines()[1:]
+    lines = (await find(api, query, **more)).splitlines()[1:]
     return [line.partition("(memory ")[2].partition(";")[0].rstrip(")") for line in lines]
 
 
@@ -66,6 +67,15 @@ async def test_forgetting_the_nearest_memory_hides_the_others(api: httpx.AsyncCl
     assert await memories(api) == []
 
 
+async def test_the_nearest_memory_has_the_place_of_the_best_hit(api: httpx.AsyncClient) -> None:
+    await begin(api, recall={"mode": "auto"})
+    own = await write(api, BORN, importance=0.1)
+    other = await write(api, BORN.replace("1991", "1992"), importance=0.5)
+    await write(api, BORN, under=USER, importance=1.0)
+    assert await found(api) == [own["id"], other["id"]]
+    assert await found(api, limit=1) == [own["id"]]
+
+
 async def test_other_texts_of_wider_scopes_are_found_beside_it(api: httpx.AsyncClient, learn: Learner) -> None:
     ids = await learn_in_all_scopes(api, learn, BORN.replace("1991", "1992"))
     assert set(await found(api)) == set(ids.values()) - {ids["user"]}
@@ -87,3 +97,10 @@ async def test_the_block_has_the_text_of_several_scopes_once(api: httpx.AsyncCli
     block = await get(api, "/blocks/facts")
     assert block["text"].splitlines() == [f"- {BORN}", "- Mira has two cats."]
     assert f"memory:{own['id']}" in block["sources"]
+
+
+def test_a_text_keeps_the_highest_importance_of_its_copies() -> None:
+    others = [Important(2, None, f"o{n}", f"s{n}", f"Mira has boat {n}.", 0.8, n) for n in range(MOST)]
+    own = Important(0, None, "own", "t1", BORN, 0.1, 100)
+    chosen = choose_important([*others, own, Important(2, None, "wide", "t2", BORN, 0.9, 101)], None)
+    assert chosen == [own, *others[:0:-1]]
