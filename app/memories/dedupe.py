@@ -15,7 +15,8 @@ from functools import cached_property
 from typing import Generic, Literal, TypeVar
 
 from app.knowledge.known import fold
-from app.memories.words import Words, count_negations
+from app.memories.opposites import say_opposite
+from app.memories.words import Words
 
 DEDUPE_THRESHOLD = 0.85
 
@@ -86,8 +87,8 @@ def compare(
     equally similar, the newest. A statement that `stays` is never superseded. Nor is a statement if each of the two
     texts has a name that the other lacks (“Ida”, “Eva”; `Words`), or if the names that both contain are in different
     orders (`Words.orders_differently`; for a forgotten text, the order does not matter). Such texts can be about other
-    people, or about the same people in other roles. A forgotten text is not superseded if one of the two texts has
-    more negations: the texts can say the opposite. A text with other numbers counts as a correction. `known_names` are
+    people, or about the same people in other roles. A forgotten text is not superseded if the two texts
+    say the opposite (`say_opposite`). A text with other numbers counts as a correction. `known_names` are
     names of people that the texts may contain. In scripts without small letters, no other names are recognised.
     """
     written = fold(content)
@@ -105,10 +106,7 @@ def compare(
         others = Words.of(other.content, known_names)
         if words.names_others(others):
             continue
-        if other.is_forgotten:
-            is_other = count_negations(content) != count_negations(other.content)
-        else:
-            is_other = words.orders_differently(others)
+        is_other = say_opposite(content, other.content) if other.is_forgotten else words.orders_differently(others)
         if not is_other:
             best = Verdict("supersedes", other.id, found)
     return best

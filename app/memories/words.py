@@ -1,4 +1,4 @@
-"""Finds the names and the negations in the text of a memory. Pure."""
+"""Finds the names in the text of a memory. Pure."""
 
 import re
 import unicodedata
@@ -18,17 +18,6 @@ _DATE = re.compile(
     r"january|february|march|april|may|june|july|august|september|october|november|december|januar|februar|märz|mai"
     r"|juni|juli|oktober|dezember|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|sonnabend"
-)
-
-# English, German, Spanish, French, Italian, Portuguese, Russian, Ukrainian, Polish, Chinese, Japanese and Korean. Words
-# with another frequent meaning are left out ("plus", "mai", "sin"), and so are words beside which the language always
-# has another one of these ("никогда не").
-_NEGATION = re.compile(
-    r"\b(?:not|cannot|never|no|none|nobody|nothing|nowhere|neither|nor|without|\w+n['’]t|(?:do|does|did|ca|wo|is)nt"
-    r"|nichts?|nie|niemals|niemand\w*|kein\w*|weder|ohne|nunca|jamás|nada|nadie|ning[uú]n\w*|tampoco"
-    r"|pas|jamais|rien|aucune?|sans|non|niente|nessun\w*|senza|não|nenhum\w*|не|нет|нельзя|без|немає|bez)\b"
-    r"|[不没沒未無无]|ない|なかった|なく|ません|(?<!\w)안 |않|못|없|아니",
-    re.I,
 )
 
 
@@ -93,11 +82,6 @@ class Words(NamedTuple):
     def _names_beside(self, other: "Words") -> frozenset[str]:
         """Return the words that seem to be names, if the text is compared with another one."""
         return self.names | (self.first - other.small)
-
-
-def count_negations(text: str) -> int:
-    """Return how many words of a text say no, such as “not” and “never”."""
-    return sum(1 for _ in _NEGATION.finditer(unicodedata.normalize("NFKC", text)))
 
 
 def _find_known(text: str, names: Collection[str]) -> Iterator[tuple[int, str]]:

@@ -3,6 +3,7 @@
 import pytest
 
 from app.memories.dedupe import Known, compare, similarity
+from app.memories.opposites import say_opposite
 
 ALLERGIC = "Ida is allergic to peanuts, hazelnuts, walnuts and all kinds of shellfish."
 LANTERN = "Tom promised Mira to bring the old silver lantern back to the lighthouse before the first storm."
@@ -104,3 +105,54 @@ def test_forgetting_covers_another_word_that_says_no() -> None:
     forgotten = Known(1, WEDDING.replace("will", "will not"), is_forgotten=True)
     assert compare(WEDDING.replace("will go", "won't go"), [forgotten], threshold=0.5).outcome == "supersedes"
     assert compare(WEDDING.replace("will", "will never"), [forgotten], threshold=0.5).outcome == "supersedes"
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        (
+            "Mira trabalha no hospital do Porto e mora com a irmã.",
+            "Mira trabalha num hospital do Porto e mora com a irmã.",
+        ),
+        ("Mira vai no domingo ao Porto para vê-los.", "Mira vai domingo ao Porto para vê-los."),
+        ("She lives at No. 5 Harbour Street.", "She lives at number 5 Harbour Street."),
+        ("She lives at No. 5 Harbour Street en famille.", "She lives at 5 Harbour Street en famille."),
+        ("Mira has no time for her brother.", "Mira has some time for her brother."),
+        ("Mira likes not only cats but also dogs.", "Mira likes only cats but also dogs."),
+        ("She asked whether Tom would not come.", "She asked whether Tom would come."),
+        ("Tom comes, like it or not.", "Tom comes, like it or."),
+        ("Isn't the harbour cold in May?", "Is the harbour cold in May?"),
+        ("Mira ne fait que deux pas par jour.", "Mira ne fait que deux par jour."),
+        ("Мира ждёт, пока не придёт почта.", "Мира ждёт, пока придёт почта."),
+        ("ミラは未来の夢を語ります。", "ミラは将来の夢を語ります。"),
+        ("入場料は無料です。", "入場料はただです。"),
+        ("ミラは少なくとも二匹の猫を飼う。", "ミラは二匹の猫を飼う。"),
+        ("ミラは明日行かなければならない。", "ミラは明日行かなければいけません。"),
+        ("ミラと海へ行きませんか。", "ミラと海へ行きますか。"),
+        ("小明的家不错，不过很小。", "小明的家很好，但是很小。"),
+        ("小明是不是医生不知道。", "小明是医生不知道。"),
+        ("미라는 아침마다 집 안 청소를 한다", "미라는 아침마다 집 청소를 한다"),
+    ],
+)
+def test_forgetting_covers_what_only_seems_the_opposite(former: str, now: str) -> None:
+    for one, other in ((former, now), (now, former)):
+        assert compare(one, [Known(1, other, is_forgotten=True)], threshold=0.3).outcome == "supersedes"
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        ("Mira likes cats.", "Mira does not like cats."),
+        ("Mira can swim.", "Mira cannot swim."),
+        ("Mira hat eine Katze.", "Mira hat keine Katze."),
+        ("Mira mora no Porto.", "Mira não mora no Porto."),
+        ("ミラは海へ行きます。", "ミラは海へ行きません。"),
+        ("小明有猫。", "小明没有猫。"),
+        ("미라는 바다가 좋다", "미라는 바다가 좋지 않다"),
+    ],
+)
+def test_the_opposite_is_recognised(former: str, now: str) -> None:
+    assert say_opposite(former, now)
+    assert say_opposite(now, former)
+    assert not say_opposite(now, f"{now} !")
+    assert not say_opposite(former, f"{now} 2")
