@@ -104,7 +104,7 @@ def compare(
         if found <= max(threshold, best.similarity):
             continue
         others = Words.of(other.content, known_names)
-        if words.names_others(others):
+        if words.names_others(others, is_forgotten=other.is_forgotten):
             continue
         is_other = say_opposite(content, other.content) if other.is_forgotten else words.orders_differently(others)
         if not is_other:

@@ -17,7 +17,7 @@ _SPANISH_OR_ITALIAN = re.compile(r"(?<!-)\b(?:el|en|la|las|los|una|y|del|di|il|c
 # A text with one of these words becomes another sentence without it. A word that only looks like one of them in another
 # language, or has another meaning, is left out ("no" in Portuguese, "pas" without "ne"): a missed opposite is not
 # learnt, but a wrong one brings back what a person forgot.
-_NOT = rf"{_OR}(?:no longer|no more|not|never|nicht|nie|niemals|nunca|jamás|non|não|{_UNTIL}не|ні){_ONLY}"
+_NOT = rf"{_OR}(?:no longer|no more|not|never|nicht|nie|niemals|nunca|jamás|non|não|{_UNTIL}не(?! раз\b)){_ONLY}"
 _SPACED = re.compile(rf"\b(?:{_NOT})\b(?!-)", re.I)
 _SPANISH_NO = re.compile(rf"\bno\b(?!\.|º|ª|-| *\d){_ONLY}", re.I)
 _FRENCH = re.compile(rf"(\bn(?:e +|['’])(?:(?!qu)[\w'’-]+ +){{1,2}}?)(?:pas|jamais)\b{_ONLY}", re.I)

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
+from itertools import product
 from typing import NamedTuple
 
 from app.summarising.frequent import FREQUENT, SHORT
@@ -11,6 +12,8 @@ _MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0e7f"  # vowel signs and accents, w
 _LETTERS = re.compile(rf"(?:[^\W\d_]|[{_MARKS}])+")
 _ENDS_SENTENCE = re.compile(r"[.!?…:\n]")
 _FREQUENT = FREQUENT | SHORT
+_NO_NAMES = _FREQUENT | {"user"}
+_VERB = re.compile(r"(.{3,}?)(?:ed|es|ing|s)")
 
 # English and German write these words with a capital, but they are not names. So if a new text differs from a known one
 # only in the date, it is a correction of that text, and supersedes it.
@@ -59,14 +62,21 @@ class Words(NamedTuple):
             elif has_small and len(folded) > 1 and word[0][0].isupper() and not _DATE.fullmatch(folded):
                 if not begins:
                     names.add(folded)
-                elif folded not in _FREQUENT:
+                elif folded not in _NO_NAMES:
                     first.add(folded)
         in_order = dict.fromkeys(word for _, word in sorted(found))
         return cls(in_order, frozenset(names), frozenset(first - small - names), frozenset(small))
 
-    def names_others(self, other: "Words") -> bool:
-        """Return whether each of two texts has a name that the other does not contain."""
-        return bool(self._names_beside(other) - other.all.keys()) and bool(other._names_beside(self) - self.all.keys())
+    def names_others(self, other: "Words", *, is_forgotten: bool = False) -> bool:
+        """Return whether each of two texts has a name that the other does not contain.
+
+        Words that begin a sentence are the same if they are two forms of an English verb (“works”, “worked”). If one of
+        the texts is a forgotten one (`is_forgotten`), they are also the same if their first four letters are.
+        """
+        own, others = self._names_beside(other) - other.all.keys(), other._names_beside(self) - self.all.keys()
+        pairs = product(own & self.first, others & other.first)
+        same = [pair for pair in pairs if _is_same(*pair, is_forgotten=is_forgotten)]
+        return bool(own - {one for one, _ in same}) and bool(others - {one for _, one in same})
 
     def orders_differently(self, other: "Words") -> bool:
         """Return whether the names that both texts contain are in different orders.
@@ -84,12 +94,20 @@ class Words(NamedTuple):
         return self.names | (self.first - other.small)
 
 
+def _is_same(one: str, other: str, *, is_forgotten: bool) -> bool:
+    """Return whether two words that begin a sentence are the same, as `names_others` says."""
+    verbs = _VERB.fullmatch(one), _VERB.fullmatch(other)
+    is_verb = verbs[0] is not None and verbs[1] is not None and verbs[0][1] == verbs[1][1]
+    return is_verb or (is_forgotten and one[:4] == other[:4])
+
+
 def _find_known(text: str, names: Collection[str]) -> Iterator[tuple[int, str]]:
     """Yield the position and the case-folded form of each known name in a text.
 
     A name in a script without small letters is found wherever its characters are, because such scripts often write
-    words without spaces, or names with endings. Of other names, the single words are found. A word that is frequent in
-    English counts only with a capital, and only if it is the whole name.
+    words without spaces, or names with endings. Of other names, the single words are found, of a name with capitals
+    only those with a capital (not “de la”). A word that is frequent in English counts only with a capital, and only if
+    it is the whole name.
     """
     patterns = sorted(filter(None, map(_write_pattern, names)), key=len, reverse=True)
     for found in re.finditer("|".join(patterns), text, re.I) if patterns else ():
@@ -103,5 +121,8 @@ def _write_pattern(name: str) -> str:
     if name.upper() == name.lower():
         return re.escape(name) if len(name) > 1 else ""
     words = _LETTERS.findall(name)
-    told = [word for word in words if len(word) > 1 and (len(words) == 1 or word.casefold() not in _FREQUENT)]
+    is_single = len(words) == 1
+    if any(word[0].isupper() for word in words):
+        words = [word for word in words if not word[0].islower()]
+    told = [word for word in words if len(word) > 1 and (is_single or word.casefold() not in _FREQUENT)]
     return rf"\b(?:{'|'.join(map(re.escape, told))})\b" if told else ""
