@@ -89,9 +89,17 @@ class _Found(NamedTuple):
 
 
 async def search_chat(
-    db_session: DbSession, ref: ChatRef, asked: SearchIn, meaning: QueryVector | None = None, *, now: datetime
+    db_session: DbSession,
+    ref: ChatRef,
+    asked: SearchIn,
+    meaning: QueryVector | None = None,
+    *,
+    now: datetime,
+    with_shared: bool = True,
 ) -> dict[str, Any]:
     """Return what a chat knows about a query (`SearchOut`).
+
+    Texts of the user's other chats that the chat sees are found only if `with_shared`.
 
     Raises ChatNotFound, LineNotFound, SceneNotFound, and Invalid for a character that the chat does not have.
     """
@@ -110,7 +118,8 @@ async def search_chat(
         wanted = wanted._replace(first_seq=scene.first_seq, last_seq=scene.scene.last_seq)
     line = (ref.key, chat.line_id)
     used = statements_in_use(with_vectors=meaning is not None)
-    statement = used.shared_of_chat if may_see_others(effective(chat.settings)) else used.of_chat
+    sees_others = with_shared and may_see_others(effective(chat.settings))
+    statement = used.shared_of_chat if sees_others else used.of_chat
     if ref.only_chat:
         statement = used.own_of_chat
     texts, meant = Texts([]), dict[str, str]()
@@ -142,14 +151,15 @@ async def search_user(
     The answer is a `SearchOut`. Words are compared by their stems if all these chats have the same stemmer. Frequent
     words of English are left out of the query, unless each of these chats has a language and it is not English.
 
-    If a line or a scene is asked for, the answer is that of `search_chat` for its chat. Raises LineNotFound or
-    SceneNotFound if none of these chats has the line or the scene, and what `search_chat` raises.
+    If a line or a scene is asked for, the answer is that of `search_chat` for its chat, without texts of other chats.
+    Raises LineNotFound or SceneNotFound if none of these chats has the line or the scene, and what `search_chat`
+    raises.
     """
     owner = user_key(tenant, user_id)
     if asked.line is not None or asked.scene is not None:
         chat_id = await _find_chat(db_session, owner, asked)
         ref = ChatRef(tenant, chat_id, chat_key(tenant, chat_id), only_user=user_id)
-        return await search_chat(db_session, ref, asked, meaning, now=now)
+        return await search_chat(db_session, ref, asked, meaning, now=now, with_shared=False)
     languages = await queries.list_languages(db_session.raw, owner)
     stem = stemmer_of_all(languages)
     foreign = None if any(map(has_frequent, languages)) else next(iter(languages), None)

@@ -54,7 +54,8 @@ async def search_user_memories(
     """Search what is known of a user, and the user's chats.
 
     Only the current lines of chats that have `search.across_chats` are searched. With `scene` or `line`, only the chat
-    of that scene or line is searched, if it is one of these chats, and the results are those of a search in that chat.
+    of that scene or line is searched, if it is one of these chats, and the results are those of a search in that chat,
+    without the entries that a shared diary has from other chats.
     """
     meaning = await embed_query(embedders(caller.tenant), body.query)
     async with pool.unit_of_work(caller.tenant) as db_session:

@@ -210,3 +210,18 @@ async def test_a_search_of_the_user_finds_it_once(api: httpx.AsyncClient) -> Non
         await put(api, chat_id, status=200, settings={"search": {"across_chats": chat_id != "e"}})
     hits = ok(await api.post(f"{USER}/memories/search", json={"query": LIT, "kinds": ["diary"]}), 200)["hits"]
     assert sorted((hit["chat_id"], hit["text"]) for hit in hits) == [("c", "A lantern of c."), ("d", "A lantern of d.")]
+
+
+async def test_a_limited_search_has_only_its_chat(api: httpx.AsyncClient) -> None:
+    """A search over the user's chats finds no entry of another chat, and so none of a chat that it does not read."""
+    for chat_id in ("c", "d", "e"):
+        await begin(api, chat_id)
+        await write_in(api, chat_id, f"A lantern of {chat_id}.")
+        await put(api, chat_id, status=200, settings={"search": {"across_chats": chat_id != "e"}})
+    scene = ok(await api.put("/v1/chats/c/scenes/breaks/2"), 201)["items"][0]["id"]
+    line = ok(await api.get("/v1/chats/c"), 200)["line"]
+    for limit in ({"line": line}, {"scene": scene}, {"line": line, "scene": scene}):
+        body = {"query": LIT, "kinds": ["diary"], **limit}
+        hits = ok(await api.post(f"{USER}/memories/search", json=body), 200)["hits"]
+        assert [(hit["chat_id"], hit["text"]) for hit in hits] == [("c", "A lantern of c.")]
+    assert {hit["chat_id"] for hit in await search(api, "c", line=line)} == {"c", "d", "e"}
