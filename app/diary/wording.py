@@ -11,6 +11,8 @@ from zoneinfo import ZoneInfo
 
 HEADING = "## Diary"
 RECENT_HEADING = "## Diary, newest entries"
+ELSEWHERE = "memo entry, in another conversation"
+"""What is written before an entry of another chat, in the diary and in the results of recall and of `memory_search`."""
 
 
 class Written(NamedTuple):
@@ -44,8 +46,8 @@ def word_date(at: datetime, time_zone: str) -> str:
 
 def word_entry(content: str, date: str, *, is_elsewhere: bool = False) -> str:
     """Return an entry under its date; `is_elsewhere` marks an entry of another chat."""
-    place = ", in another conversation" if is_elsewhere else ""
-    return f"## {date} — memo entry{place}\n" + "\n".join(content.strip().splitlines())
+    kind = ELSEWHERE if is_elsewhere else "memo entry"
+    return f"## {date} — {kind}\n" + "\n".join(content.strip().splitlines())
 
 
 def count_lines(text: str) -> int:

@@ -84,6 +84,8 @@ class SharedDocument(NamedTuple):
         chat_id: The id of that chat.
         source: Its source, as that of a `Document`; no other text of the query has it.
         text: The text to search.
+        category: What a model reads before the text in the results of recall and of `memory_search`. It says that the
+            text is of another chat.
 
     """
 
@@ -91,6 +93,7 @@ class SharedDocument(NamedTuple):
     chat_id: str
     source: str
     text: str
+    category: str
 
 
 SHARED_COLUMNS = ", ".join(SharedDocument._fields)

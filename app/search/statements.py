@@ -237,7 +237,7 @@ def _write_recall(documents: str, shared: str, *, with_vectors: bool) -> str:
     if shared:
         similarity, near = write_near("of_others", "of_others.chat_key", "true", parameters)
         of_layers += f""" UNION ALL
-        SELECT source, text, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, {similarity}
+        SELECT source, text, 0, 0, category, NULL, NULL, NULL, NULL, NULL, {similarity}
         FROM ({shared}) AS of_others{near}"""  # noqa: S608
     messages = _write_messages(_IS_RECALLED, MAX_MESSAGES, MAX_NAMED, parameters)
     texts = _TEXTS.format(

@@ -74,7 +74,19 @@ async def test_recall_and_the_tool_find_it(api: httpx.AsyncClient, clock: Steppe
     answer = ok(await api.get(path, params={"recall": "auto", "query": LIT, "max_tokens": 8_000}), 200)
     assert entry["id"] not in str(answer["segments"][:-1])
     assert [(one["kind"], one["id"]) for one in answer["recalled"]] == [("diary", entry["id"])]
-    assert f"(diary {entry['id']})" in await call(api, "memory_search", {"query": LIT}, chat_id="d")
+    assert answer["segments"][-1]["text"].splitlines()[2:] == [f"- [memo entry, in another conversation] {LAMP}"]
+    found = await call(api, "memory_search", {"query": LIT}, chat_id="d")
+    assert f"- [memo entry, in another conversation] {LAMP} (diary {entry['id']})" in found
+
+
+async def test_own_entries_are_not_marked(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await begin(api, "d")
+    await write_in(api, "c", LAMP)
+    own = await write_in(api, "d", "A lantern fell.")
+    found = await call(api, "memory_search", {"query": "lantern"}, chat_id="d")
+    assert f"- [diary] A lantern fell. (diary {own['id']}" in found
+    assert f"- [memo entry, in another conversation] {LAMP}" in found
 
 
 async def test_recall_leaves_out_what_the_prompt_has(api: httpx.AsyncClient) -> None:

@@ -13,6 +13,7 @@ import orjson
 from app.chats.known_names import write_known_names
 from app.chats.presets import PRESETS
 from app.diary.shared.merging import Elsewhere
+from app.diary.wording import ELSEWHERE
 from app.kit.db import DbSession
 from app.kit.owners import Owner
 from app.kit.planner import ONE_LOOKUP_EACH
@@ -78,7 +79,7 @@ _HELD = f"""
 
 # An entry that the segment `diary` holds is read from the chat from which the segment has it, as in the list.
 DOCUMENTS = f"""
-    SELECT DISTINCT ON (f.entry_id) f.chat_key, f.chat_id, 'diary:' || f.entry_id, f.content
+    SELECT DISTINCT ON (f.entry_id) f.chat_key, f.chat_id, 'diary:' || f.entry_id, f.content, '{ELSEWHERE}'
     FROM jsonb_array_elements(c.characters) AS p CROSS JOIN LATERAL (
         SELECT h.*, 0 AS rank FROM ({_HELD}) AS h
         UNION ALL
