@@ -28,11 +28,13 @@ class SearchIn(RequestModel):
     )
     after: UtcDatetime | None = Field(
         None,
-        description="Only results whose `sent_at` is after this time. Results without a `sent_at` are left out.",
+        description="Only results whose `sent_at` is after this time. Results without a `sent_at` are left out, and so "
+        "are the entries that a shared diary has from other chats.",
     )
     before: UtcDatetime | None = Field(
         None,
-        description="Only results whose `sent_at` is before this time. Results without a `sent_at` are left out.",
+        description="Only results whose `sent_at` is before this time. Results without a `sent_at` are left out, and "
+        "so are the entries that a shared diary has from other chats.",
     )
     character: Name | None = Field(
         None,

@@ -48,7 +48,8 @@ async def test_an_entry_is_found_in_the_other_chats(api: httpx.AsyncClient) -> N
     (own,) = await search(api, "c")
     assert (own["id"], own["chat_id"], own["sources"]) == (entry["id"], "c", ["message:m2"])
     assert await search(api, character="Kai") == [hit]
-    assert await search(api, after="2000-01-01T00:00:00Z") == []
+    for limit in ("after", "before"):  # as the API says: it has no `sent_at`
+        assert await search(api, **{limit: "2000-01-01T00:00:00Z"}) == []
     assert await search(api, kinds=["memory"]) == []
 
 
