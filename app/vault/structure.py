@@ -50,7 +50,7 @@ def find_problems(
         if reason := _find_reason(exported, item, seen, missing):
             found.append(f"{page}, line {item.line}: {reason}; {_ADVICE}")
         seen.add(str(item.mark))
-    if found:
+    if found := found or _find_doubtful(page, exported, items):
         return found
     if gone := [mark for mark in exported if mark not in seen and kind_of(mark) in NEVER_REMOVED]:
         return [f"{page}, ^{mark}: {NEVER_REMOVED[kind_of(mark)]}; {_UNCHANGED}" for mark in gone]
@@ -58,6 +58,19 @@ def find_problems(
     ordered = [mark for mark in exported if mark in seen]
     moved = [item for item, mark in zip(known, ordered, strict=True) if item.mark != mark]
     return [f"{page}, line {moved[0].line}: is not where it was in the export; {_UNCHANGED}"] if moved else []
+
+
+def _find_doubtful(page: str, exported: Mapping[str, Digests], items: Sequence[Item]) -> list[str]:
+    """Return a line for each new memo or entry under a heading of the export.
+
+    It can be the beginning of a text that has its own heading as a line.
+    """
+    owners = {digests[-1]: mark for mark, digests in exported.items()}
+    return [
+        f"{page}, line {item.line}: the heading is that of ^{mark}, and a new text needs another one; {_ADVICE}"
+        for item in items
+        if item.kind in ("memo", "entry") and item.mark not in exported and (mark := owners.get(item.digests[-1]))
+    ]
 
 
 def _find_reason(exported: Mapping[str, Digests], item: Item, seen: set[str], missing: Mapping[str, str]) -> str:

@@ -124,6 +124,8 @@ def test_diaries_are_read_as_they_were_written(entries: list[tuple[str, str]]) -
 @given(st.sampled_from(["memo", "entry"]), st.lists(_texts, min_size=1, max_size=3), st.randoms(use_true_random=False))
 @example("memo", ["a\n## b\nc", "d\n# e"], Random(0))
 @example("entry", ["a\n# Kai’s diary\n## 1\nc", "d\n\\```\ne"], Random(2))
+@example("memo", ["a\n## 0\nb"], Random(0))
+@example("entry", ["a\n## 0\nb"], Random(0))
 def test_no_words_are_lost_with_a_backslash(kind: str, texts: list[str], random: Random) -> None:
     """An editor drops backslashes: the page is refused, or its items have all words that it had."""
     page, title = ("memos.md", "# Memo book") if kind == "memo" else ("diary.md", "# Kai’s diary")

@@ -125,6 +125,22 @@ async def test_a_page_with_another_structure_changes_nothing(
     assert await _shown(api) == before
 
 
+@pytest.mark.parametrize(("page", "mark"), [(MEMOS, "^memo-"), (DIARY, "^entry-")])
+async def test_a_text_with_its_own_heading_is_not_cut(
+    api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock, page: str, mark: str
+) -> None:
+    """The first part has no mark, and the second one has the mark and the heading of the export."""
+    await _make(api, clock)
+    files = await _files(database, ref_of(tenant))
+    before = await _shown(api)
+    heading = re.findall(r"(?m)^## .*", files[page].decode())[0]
+    _replace(files, page, (r"\\# (Aside|Mood)", heading))
+    outcome = await _reindex(database, ref_of(tenant), files, clock)
+    assert _numbers(outcome) == (0, 0, 0, 1), outcome
+    assert f"{page}, line 3: the heading is that of {mark}" in outcome.skipped[0]
+    assert await _shown(api) == before
+
+
 @pytest.mark.parametrize("page", [MEMOS, DIARY])
 async def test_texts_in_another_order_or_twice_are_named(
     api: httpx.AsyncClient, database: Database, tenant: str, clock: SteppedClock, page: str
