@@ -10,7 +10,7 @@ from app.vault.wording import (
     DIARY,
     KINDS,
     MARK_LINE,
-    NOTHING,
+    NOTHING_LINES,
     RECAP,
     RECAP_MARK,
     SECTIONS,
@@ -118,7 +118,7 @@ class _Reader:
             self._open = _Open(number, None, [line[2:]])
         elif self._open and (line.startswith("  ") or not line or self._open.lines[-1]):
             self._open.lines.append(line.removeprefix("  "))
-        elif line and line != NOTHING:
+        elif line and line not in NOTHING_LINES:
             self.end()
             self.strays.append(Stray(self._page, number))
 

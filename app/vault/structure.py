@@ -94,5 +94,5 @@ def _find_reason_of_new(item: Item, missing: Mapping[str, str]) -> str:
     if item.kind not in ("memo", "entry"):
         return ""
     if mark := missing.get(item.digests[-1]):
-        return f"its mark, ^{mark}, is missing"
+        return f"its mark, ^{mark}, is missing, or is not on a line of its own as in the export"
     return "" if item.text else _NO_TEXT

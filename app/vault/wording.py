@@ -39,6 +39,8 @@ _DIARY_ENDS = ("’s diary", "'s diary")
 
 NOTHING = "*Nothing yet.*"
 """The text of a page without items."""
+NOTHING_LINES = (NOTHING, "_Nothing yet._")
+"""That text, and the form in which formatters of Markdown write it."""
 
 ARCHIVED = " *archived*"
 NO_TAGS = " `,`"

@@ -201,6 +201,11 @@ def test_items_written_by_a_person_are_read() -> None:
     assert [one.line for one in strays] == [6]
 
 
+@pytest.mark.parametrize("page", ["MEMORY.md", "2026-01-01.md", "summary.md", "memos.md", "scenes.md", "diary.md"])
+def test_a_formatter_may_rewrite_an_empty_page(page: str) -> None:
+    assert read_page(page, f"{NOTHING}\n") == read_page(page, "_Nothing yet._\n") == ([], [])
+
+
 @pytest.mark.parametrize("end", ["^memo-1\n\n## 2\n\nMore.\n\n^memo-2\n", ""])
 def test_code_without_an_end_is_refused(end: str) -> None:
     """It would swallow the items below it."""
