@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from app.blocks.bullets import LABEL, choose, make_operation
-from app.knowledge.important import LEAST_IMPORTANCE, Important, choose_important, sort_by_age
+from app.knowledge.important import Important, choose_important, sort_by_age
 from app.knowledge.known import Known
 
 Label = Literal["persona", "user", "facts", "context"]
@@ -262,25 +262,16 @@ def begin(steps: Sequence[Known], memories: Sequence[Important]) -> tuple[Known 
     """Return the operation that writes memories into a block, and the memories in it; None if there are none.
 
     `steps` are the operations on the block (`choose_base`), and `memories` has the most important first. A block that
-    begins with the whole text of a person has no memories. If a tool wrote the whole text, only memories that have
-    reached the block since then are added after this text, because the tool has seen the others. The same applies to a
-    whole text that the service stored to make room for an edit (`_edit` in `book.py`). Without a whole text, the block
-    begins with the memories.
+    begins with the whole text of a person has no memories. If a tool wrote the whole text, only memories that were
+    stored later are added after this text, so that none returns that the tool has left out. The same applies to a whole
+    text that the service stored to make room for an edit (`_edit` in `book.py`). Without a whole text, the block begins
+    with the memories.
     """
     base = _find_base(steps)
     if _is_of_person(base):
         return None, ()
-    return _fit(steps, 0, memories) if base is None else _fit(steps, 1, _list_unseen(base, memories))
-
-
-def _list_unseen(base: Known, memories: Sequence[Important]) -> Sequence[Important]:
-    """Return the memories that were not in the block yet when the whole text `base` was written.
-
-    At that time, the block had the memories up to the newest important one that was stored before `base`.
-    """
-    stored = [one.statement_id for one in memories if one.importance >= LEAST_IMPORTANCE]
-    seen = max([one for one in stored if one < base.statement_id], default=None)
-    return [one for one in memories if seen is None or one.statement_id > seen]
+    later = [one for one in memories if base is None or one.statement_id > base.statement_id]
+    return _fit(steps, 0 if base is None else 1, later)
 
 
 def list_with_memories(
@@ -290,8 +281,7 @@ def list_with_memories(
 
     `steps` include the operations that have no effect any more. The first list begins with an operation that writes
     memories, even if the whole text of a person hides the memories in the block. If a tool or the service wrote the
-    whole text, a second such operation comes right after this text, with the memories that have reached the block since
-    then.
+    whole text, a second such operation comes right after this text, with the memories that were stored later.
     """
     present = choose_base(drop_deleted(steps))
     base = _find_base(present)

@@ -306,21 +306,23 @@ async def test_memories_follow_what_a_tool_wrote(api: httpx.AsyncClient, learn: 
     assert await texts(api) == await shown(api) == both, "a person has written it as a whole"
 
 
-async def test_memories_that_a_tool_has_not_seen_follow_its_text(
+async def test_what_a_tool_condensed_does_not_return(
     api: httpx.AsyncClient, learn: Learner, clock: SteppedClock
 ) -> None:
     await begin(api)
     await append(api, talk(1, 2))
-    await learn("Mira is afraid of the sea.", "m1", importance=0.5)
-    await learn(FERRY, "m1", importance=0.8)
+    for n in range(1, 9):
+        await learn(f"Detail{n}x.", "m1", importance=0.5)
+    found = await learn(FERRY, "m1", importance=0.8)
+    clock.step(1)
+    await update(api, "replace", "Short: all is well.", label="facts")
     clock.step(1)
     await learn("It rains in Oslo.", "m1", importance=0.5)
-    clock.step(1)
-    await update(api, "replace", "Tomas is a ferryman. Mira fears water.", label="facts")
-    clock.step(1)
     await learn("The lamp is her mother's.", "m1", importance=0.7)
-    text = "Tomas is a ferryman. Mira fears water.\n- It rains in Oslo.\n- The lamp is her mother's."
-    assert await texts(api) == await shown(api) == {"facts": text}
+    text = {"facts": "Short: all is well.\n- It rains in Oslo.\n- The lamp is her mother's."}
+    assert await texts(api) == await shown(api) == text
+    await delete(api, found.memory_id)
+    assert await texts(api) == await shown(api) == text
 
 
 async def test_many_edits_keep_memories_coming(api: httpx.AsyncClient, clock: SteppedClock) -> None:
