@@ -1,4 +1,4 @@
-"""Indexes that lead to all memories of a scope by importance, and to its newest important one."""
+"""Indexes that lead to the less important memories of a scope by importance, and to its newest important one."""
 
 from collections.abc import Sequence
 
@@ -25,8 +25,7 @@ def upgrade() -> None:
             sa.text("statement_id DESC"),
         ],
         postgresql_where=sa.text(
-            "kind = 'memory' AND (importance >= 0.7 OR (importance >= 0 AND origin <> 'extractive')) "
-            "AND archived IS NOT TRUE"
+            "kind = 'memory' AND importance < 0.7 AND origin <> 'extractive' AND archived IS NOT TRUE"
         ),
     )
     op.create_index(

@@ -11,6 +11,9 @@ LEAST_IMPORTANCE = 0.7
 MOST = 50
 """The maximum number of memories that are read from one scope, and that are chosen from all scopes."""
 
+MOST_EXAMINED = 200
+"""The maximum number of statements below LEAST_IMPORTANCE that are examined in one scope, live or not."""
+
 
 class Important(NamedTuple):
     """One of the most important memories of a scope.

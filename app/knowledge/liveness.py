@@ -12,7 +12,7 @@ together make its text.
 
 from app.kit.owners import CHAT_WIDE, NO_LINE
 from app.kit.planner import ONE_LOOKUP_EACH
-from app.knowledge.important import LEAST_IMPORTANCE, MOST
+from app.knowledge.important import LEAST_IMPORTANCE, MOST, MOST_EXAMINED
 
 TENANT_KEY = "encode(substr(sha256(convert_to(c.tenant, 'UTF8') || '\\x00'), 1, 16), 'hex')::uuid"
 """What `tenant_key` of `app/kit/ids.py` computes."""
@@ -77,14 +77,16 @@ SCOPE_GIVEN = """
 IS_IMPORTANT = f"kind = 'memory' AND importance >= {LEAST_IMPORTANCE}"
 """The condition of the partial index in which the important texts of a scope are in the order of their arrival."""
 
-IS_RANKED = (
-    f"kind = 'memory' AND (importance >= {LEAST_IMPORTANCE} OR (importance >= 0 AND origin <> 'extractive')) "
-    "AND archived IS NOT TRUE"
-)
-"""The condition of the partial index in which the most important texts of a scope come first.
+IS_PRESENT_IMPORTANT = f"{IS_IMPORTANT} AND archived IS NOT TRUE"
+"""The condition of the partial index in which the important texts of a scope are in the order of importance."""
 
-A quotation that a rule has chosen (the origin `extractive`) has to be important: its importance is a guess, and most of
-those below tell what happened.
+IS_LESS_IMPORTANT = (
+    f"kind = 'memory' AND importance < {LEAST_IMPORTANCE} AND origin <> 'extractive' AND archived IS NOT TRUE"
+)
+"""The condition of the partial index in which the less important texts of a scope are in the order of importance.
+
+It has no quotation that a rule has chosen (the origin `extractive`). The importance of such a quotation is a guess, and
+most of those below 0.7 tell what happened.
 """
 
 LEARNT_US = "(extract(epoch FROM {}.learnt_at) * 1000000)::bigint"
@@ -277,13 +279,14 @@ def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: st
     """Return the query of the most important memories that hold in each of `owners`.
 
     Its columns are those of `Important`. The newest live text of a memory holds, unless the memory was forgotten, or a
-    person put it into the archive. The query reads statements in the order of importance until it has found enough that
-    hold.
+    person put it into the archive. In each scope, the query reads the important statements in the order of importance
+    until MOST hold. If fewer hold, the less important ones fill up the rest. Only the first MOST_EXAMINED of these are
+    examined, live or not, so the cost does not grow with the texts that were replaced or taken back.
 
-    Only statements count whose id is not greater than that of the newest live important statement of all `owners`;
-    without such a statement, the query returns no rows. So a memory of less importance is in the result from the next
-    arrival of an important one on. The important statement does not have to hold: if it is replaced, forgotten or put
-    into the archive, the other memories stay.
+    A less important statement counts only if its id is not greater than that of the newest live important statement of
+    all `owners`; without such a statement, the query returns no rows. So a memory of less importance is in the result
+    from the next arrival of an important one on. The important statement does not have to hold: if it is replaced,
+    forgotten or put into the archive, the other memories stay.
 
     Args:
         owners: The query of the scopes.
@@ -301,6 +304,11 @@ def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: st
             AND (o.rank = 0 OR i.is_set OR {write_hash("i.content")} <> ALL (ARRAY(
                 SELECT unnest(s.forgotten) FROM statements s
                 WHERE {of_chat} AND s.forgotten IS NOT NULL AND {is_live})))"""  # noqa: S608
+    holds = f"""i.content IS NOT NULL AND NOT EXISTS (
+                SELECT FROM statements s WHERE {of_scope} AND s.kind = 'memory' AND s.key = i.key
+                    AND (s.learnt_at, s.statement_id) > (i.learnt_at, i.statement_id) AND {is_live} {ONE_LOOKUP_EACH})
+            {in_chat if chat else ""}"""
+    order = "ORDER BY i.importance DESC, i.learnt_at DESC, i.statement_id DESC"
     return f"""
     WITH owners AS ({owners}), newest AS MATERIALIZED (
         SELECT n.statement_id FROM owners o CROSS JOIN LATERAL (
@@ -310,12 +318,16 @@ def write_important(owners: str, is_live: str, *, wanted: str = "true", chat: st
     SELECT o.rank, o.current_name AS character, n.key, n.statement_id, n.content, n.importance,
         {LEARNT_US.format("n")} AS learnt_us
     FROM newest CROSS JOIN owners o CROSS JOIN LATERAL (
-        SELECT i.* FROM (
-            SELECT * FROM statements s
-            WHERE {of_scope} AND {IS_RANKED} AND s.statement_id <= newest.statement_id
-                AND s.content IS NOT NULL AND {is_live}) AS i
-        WHERE NOT EXISTS (
-                SELECT FROM statements s WHERE {of_scope} AND s.kind = 'memory' AND s.key = i.key
-                    AND (s.learnt_at, s.statement_id) > (i.learnt_at, i.statement_id) AND {is_live} {ONE_LOOKUP_EACH})
-            {in_chat if chat else ""}
-        ORDER BY i.importance DESC, i.learnt_at DESC, i.statement_id DESC LIMIT {MOST}) AS n"""  # noqa: S608 - constants only
+        WITH important AS MATERIALIZED (
+            SELECT i.* FROM (
+                SELECT * FROM statements s WHERE {of_scope} AND {IS_PRESENT_IMPORTANT} AND {is_live}) AS i
+            WHERE {holds} {order} LIMIT {MOST})
+        SELECT * FROM important
+        UNION ALL (
+            SELECT i.* FROM (
+                SELECT * FROM (
+                    SELECT * FROM statements s
+                    WHERE {of_scope} AND {IS_LESS_IMPORTANT} AND s.statement_id <= newest.statement_id
+                    {order.replace("i.", "s.")} LIMIT {MOST_EXAMINED}) AS s
+                WHERE {is_live}) AS i
+            WHERE {holds} {order} LIMIT {MOST} - (SELECT count(*) FROM important))) AS n"""  # noqa: S608 - constants only

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.kit.db import Table
 from app.kit.owners import CHAT_WIDE, NO_LINE
-from app.knowledge.liveness import IS_IMPORTANT, IS_RANKED
+from app.knowledge.liveness import IS_IMPORTANT, IS_LESS_IMPORTANT, IS_PRESENT_IMPORTANT
 
 Time = TIMESTAMP(timezone=True)
 
@@ -58,7 +58,7 @@ class Statement(Table):
             text("importance DESC"),
             text("learnt_at DESC"),
             text("statement_id DESC"),
-            postgresql_where=text(IS_RANKED),
+            postgresql_where=text(IS_LESS_IMPORTANT),
         ),
         Index(
             "ix_statements_arrival",
@@ -76,7 +76,6 @@ class Statement(Table):
             "key",
             postgresql_where=text("kind = 'memory' AND (content IS NULL OR forgotten IS NOT NULL)"),
         ),
-        # The former index: only processes of the former release read it. The release after the next one can drop it.
         Index(
             "ix_statements_important",
             "owner_key",
@@ -85,7 +84,7 @@ class Statement(Table):
             text("importance DESC"),
             text("learnt_at DESC"),
             text("statement_id DESC"),
-            postgresql_where=text("kind = 'memory' AND importance >= 0.7 AND archived IS NOT TRUE"),
+            postgresql_where=text(IS_PRESENT_IMPORTANT),
         ),
         {"info": {"has_lines": False}},
     )

@@ -76,6 +76,22 @@ FILL_LESS_IMPORTANT = f"""
     ANALYZE statements, teachings"""
 
 
+# Of the user 13: an important memory, and 30 others, each with 200 texts that were taken back and one that was not.
+FILL_TAKEN_BACK = """
+    INSERT INTO statements (owner_key, line_id, statement_id, kind, key, content, importance, origin, learnt_at)
+    SELECT md5('user13')::uuid, '00000000-0000-0000-0000-000000000000'::uuid, md5('t' || n)::uuid, 'memory',
+        'own ' || n % 30, 'text ' || n, 0.5, 'model', now() + make_interval(secs => n)
+    FROM generate_series(0, 30 * 201 - 1) AS n
+    UNION ALL
+    SELECT md5('user13')::uuid, '00000000-0000-0000-0000-000000000000'::uuid,
+        'ffffffff-ffff-7000-8000-000000000000'::uuid, 'memory', 'own 99', 'text', 0.8, 'model', now();
+    INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq, hidden)
+    SELECT md5('chat13')::uuid, md5('line13')::uuid, s.statement_id, 'memories', s.statement_id, s.owner_key, 1,
+        s.key <> 'own 99' AND NOT substr(s.content, 6)::int {live}
+    FROM statements s WHERE s.owner_key = md5('user13')::uuid AND s.kind = 'memory' AND s.key LIKE 'own %';
+    ANALYZE statements, teachings"""
+
+
 async def test_blocks_are_found_by_indexes_alone(fresh_database_url: str) -> None:
     found, plan = await explain(fresh_database_url, FILL)
     assert [len(rows) for rows in found] == [10, 0]
@@ -99,6 +115,15 @@ async def test_newer_memories_are_left_in_the_index(fresh_database_url: str, use
     assert by_index["ix_statements_arrival"]["Actual Rows"] <= 1
     assert count_rows(plan, "statements") < 250
     assert count_blocks(plan) < 1_000
+
+
+@pytest.mark.parametrize(("live", "found_others"), [(">= 30 * 200", 30), ("< 30", 0)], ids=["newest", "oldest"])
+async def test_few_texts_taken_back_are_read(fresh_database_url: str, live: str, found_others: int) -> None:
+    fill = FILL_TAKEN_BACK.format(live=live)
+    found, plan = await explain(fresh_database_url, FILL + ";" + fill, user=13)
+    assert len(found[1]) == 1 + found_others
+    assert count_rows(plan, "statements") < 500
+    assert count_blocks(plan) < 3_000
 
 
 async def explain(fresh_database_url: str, fill: str, *, user: int = 7) -> tuple[list[list[Any]], dict[str, Any]]:
