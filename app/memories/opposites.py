@@ -20,7 +20,7 @@ _SPANISH_OR_ITALIAN = re.compile(r"(?<!-)\b(?:el|en|la|las|los|una|y|del|di|il|c
 _NOT = rf"{_OR}(?:no longer|no more|not|never|nicht|nie|niemals|nunca|jamás|non|não|{_UNTIL}не(?! раз\b)){_ONLY}"
 _SPACED = re.compile(rf"\b(?:{_NOT})\b(?!-)", re.I)
 _SPANISH_NO = re.compile(rf"\bno\b(?!\.|º|ª|-| *\d){_ONLY}", re.I)
-_FRENCH = re.compile(rf"(\bn(?:e +|['’])(?:(?!qu)[\w'’-]+ +){{1,2}}?)(?:pas|jamais)\b{_ONLY}", re.I)
+_FRENCH = re.compile(rf"(\bn(?:e +|['’])(?:(?!qu)[\w'’-]{{1,30}} +){{1,2}}?)(?:pas|jamais)\b{_ONLY}", re.I)
 _KOREAN = re.compile(r"(?<!\w)(?<!집 )안 (?=\w*(?:다|요|고|지만)(?!\w))|지 않(?=\w)")
 _CHINESE = re.compile(r"(?<![会會是能有没沒不])(?:不再|不(?=[会會是能](?!不))|[没沒](?=有))")
 _JAPANESE = re.compile(r"(?<!だけ)(?:では|じゃ)(?:ない|ありません)(?![かの?])")
