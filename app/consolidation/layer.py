@@ -8,9 +8,9 @@ from app.consolidation.models import Consolidation
 from app.consolidation.prompts import CONSOLIDATION
 from app.consolidation.routes import router
 from app.consolidation.settings import ConsolidationSettings
-from app.kit.stored_json import IsoTime, StoredJson
 from app.layers.layer import Layer
 from app.layers.stored_forms import StoredPeriod
+from app.layers.stored_json import IsoTime, StoredJson
 
 
 class StoredRange(StoredJson):

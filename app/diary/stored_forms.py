@@ -4,9 +4,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from app.kit.stored_json import IsoTime, Number, StoredJson, UuidText
 from app.kit.wire import TimeZone
 from app.layers.stored_forms import StoredPeriod
+from app.layers.stored_json import IsoTime, Number, StoredJson, UuidText
 
 _Microseconds = Annotated[int, Field(ge=-(2**62), le=2**62)]
 _Entry = Annotated[tuple[UuidText, Number, Number, str, IsoTime, _Microseconds], Field(strict=False)]

@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from app.kit.stored_json import Number, StoredJson
+from app.layers.stored_json import Number, StoredJson
 
 StoredRange = Annotated[list[Number], Field(min_length=2, max_length=2)]
 

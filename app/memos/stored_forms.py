@@ -4,8 +4,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from app.kit.stored_json import MAX_STORED, Number, StoredJson, UuidText
 from app.layers.stored_forms import StoredFilters, StoredRange
+from app.layers.stored_json import MAX_STORED, Number, StoredJson, UuidText
 from app.memos.highlights import Category
 
 SortKey = Annotated[int, Field(ge=0, le=2 * MAX_STORED + 1)]

@@ -1,8 +1,8 @@
 """The layer of scenes and their running recap."""
 
-from app.kit.stored_json import IsoTime, Number, StoredJson
 from app.layers.layer import Layer
 from app.layers.stored_forms import CachedNarrative
+from app.layers.stored_json import IsoTime, Number, StoredJson
 from app.narratives.models import NarrativeVersion
 from app.scenes.changes import on_change, on_move, on_settings_changed, on_truncate
 from app.scenes.detection.detect_job import DETECT_BREAK

@@ -1,7 +1,7 @@
 """The layer of sessions."""
 
-from app.kit.stored_json import Number, StoredJson, UuidText
 from app.layers.layer import Layer
+from app.layers.stored_json import Number, StoredJson, UuidText
 from app.sessions.handlers import end_sessions, on_change, on_move, on_truncate
 from app.sessions.models import ChatSession
 from app.sessions.open_session import NAME

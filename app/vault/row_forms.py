@@ -29,12 +29,12 @@ from app.chats.prompt_cache import CURSOR as PAUSES
 from app.chats.prompt_cache import LONGEST_S, MOST_PAUSES
 from app.chats.settings import check_overrides
 from app.history.anchor import CURSOR as CUT
-from app.kit.stored_json import IsoTime, Number, StoredJson, UuidText
 from app.kit.validation_errors import error_location, word_error
 from app.kit.wire import MAX_CONTENT_CHARS, JsonObject, Name, Text
 from app.knowledge.service import CURSOR as KNOWLEDGE
 from app.layers.layer import Layer
 from app.layers.stored_forms import StoredFilters, StoredRefusal
+from app.layers.stored_json import IsoTime, Number, StoredJson, UuidText
 from app.memos.stored_forms import SortKey, StoredHighlight
 
 Fields = Mapping[str, Any]
