@@ -24,7 +24,6 @@ from app.summarising.sentences import (
     Kind,
     Sentence,
     clean_line,
-    close_stars,
     count_words,
     ends_sentence,
     find_first_words,
@@ -363,7 +362,6 @@ def _quotes(candidate: _Candidate, utterance: Utterance, count_tokens: Callable[
         weights = {root: weight * factor for clause in run for root, weight in clause.weights.items()}
         if len(weights) >= _MIN_TERMS:
             words, names = sum(clause.words for clause in run), sum(clause.names for clause in run)
-            said = close_stars(said)
             line = f"{candidate.name}: {_QUOTED[candidate.kind].format(said)}"
             is_scrap = words < _MIN_WORDS or 2 * names >= words
             excerpt = Excerpt(utterance, line, said, candidate.kind, count_tokens(line), names)

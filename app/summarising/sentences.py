@@ -39,7 +39,6 @@ _LINE_MARK = re.compile(r"^(?:[#>]+|[-*+•]|\d{1,2}[.)])\s+")
 _EDGE_MARKS = " \t*_~`|#>"
 _MARKS_AFTER = " \"'”’»」』)]*_!！"
 _ACTION = re.compile(r"(?<![*\w])\*(?![\s*])([^*]+)\*(?![*\w])")
-_STARS = re.compile(r"(?P<opening>(?<![\w*])\*{1,3}(?=[^\s*]))|(?<=[^\s*])\*(?![\w*])|(?<=[^\s*])\*\*(?![\w*])")
 _LAST_MARKS = re.compile(r"[.!?…؟۔।。！？｡][\"'”’»)\]*_」』）]*\s*$")
 _END = re.compile(r"[.!?…؟۔।]+[\"'”’»)\]*_]*(?=\s|$)|[。！？｡]+[」』”’）]*")
 _ABBREVIATION = re.compile(r"(?:^|[\s(*_\"“])(?:[A-HJ-ZА-Ю]|Mrs?|Ms|Dr|St|Prof|vs|e\.g|i\.e)\.$")
@@ -94,19 +93,6 @@ def split_sentences(text: str, min_words: int = 1) -> Iterator[Sentence]:
 def clean_line(text: str) -> str:
     """Return `text` on one line, without control characters and with white space collapsed to single spaces."""
     return " ".join(_UNSEEN.sub(" ", text).split())
-
-
-def close_stars(text: str) -> str:
-    """Return `text` with stars added so that emphasis that lost one of its ends, such as `I *mean it`, has both."""
-    opened = lost = ""
-    for stars in _STARS.finditer(text):
-        if stars["opening"] and not opened:
-            opened = stars[0]
-        elif opened:
-            opened = ""
-        elif stars[0] == "*" and text[stars.start() - 1].isalpha():
-            lost = lost or "*"
-    return f"{lost}{text}{opened}"
 
 
 def find_terms(text: str) -> list[str]:

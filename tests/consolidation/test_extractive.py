@@ -77,19 +77,6 @@ def test_an_instruction_in_a_message_is_only_quoted() -> None:
     assert [one.content for one in learnt_from(chat(("Mia", said)))] == [f"Mia: “{said}”"]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "My name is Mira and I moved to Lisbon in 2019 *she lied*",
-        "*Mira* is who I am, and I moved to Lisbon in 2019.",
-        "I moved to Lisbon in 2019 with **Biscuit**",
-        "I moved to Lisbon in 2019 and stayed in a 4* hotel.",
-    ],
-)
-def test_a_quotation_keeps_its_stars_in_pairs(said: str) -> None:
-    assert [one.content for one in learnt_from(chat(("Mia", said)))] == [f"Mia: “{said}”"]
-
-
 def test_an_overlong_sentence_is_shortened_with_a_mark() -> None:
     said = "I moved to Lisbon in 2019, " + "and then there was more of it, " * 200 + "and so on."
     (memory,) = learnt_from(chat(("Mia", said)))
