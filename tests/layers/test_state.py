@@ -30,10 +30,11 @@ MADE: list[tuple[str, str, dict[str, Any]]] = [
     ("PUT", "/blocks/user", {"text": "Mira."}),
     ("PUT", "/blocks/context", {"text": "It is night."}),
     ("POST", "/memories", {"content": "She has a cat."}),
-    ("POST", "/memories", {"content": "She has a cat.", "importance": 1}),
     ("POST", "/memories", {"content": "She has a cat.", "category": "goal", "tags": ["b", "a"]}),
     ("POST", "/memories", {"content": "She has a dog."}),
 ]
+IMPORTANT: tuple[str, str, dict[str, Any]] = ("POST", "/memories", {"content": "She has a cat.", "importance": 1})
+"""What is written first: the block `facts` has the memories up to the newest important one, in the order of arrival."""
 
 
 async def read_bytes(api: httpx.AsyncClient, chat_id: str) -> bytes:
@@ -56,7 +57,7 @@ async def test_the_state_is_independent_of_the_order_of_writes(api: httpx.AsyncC
     for n, ordered in enumerate((writes, writes[::-1], [*writes[1::2], *writes[::2]])):
         names = {"chat": f"c{n}", "user": f"user-{n}"}
         await put(api, names["chat"], user_id=names["user"], characters=[KAI])
-        for scope, (method, path, body) in ordered:
+        for scope, (method, path, body) in [*((scope, IMPORTANT) for scope in dict(ordered)), *ordered]:
             assert (await api.request(method, scope.format(**names) + path, json=body)).status_code == 201
         states.add(await read_bytes(api, names["chat"]))
     assert len(states) == 1
