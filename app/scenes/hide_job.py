@@ -91,12 +91,13 @@ async def _draft(_ctx: JobContext, _claimed: Claimed, source: bool) -> bool:
 
 
 async def show_again(db_session: DbSession, head: Head, *, now: datetime) -> None:
-    """Un-hide the messages that auto-hide has hidden and may no longer hide, because messages were taken away.
+    """Un-hide what auto-hide has hidden after the last scene that it may hide, because messages were taken away.
 
-    The caller has locked the line's row, and schedules the job.
+    These are the messages that the next context needs. What it may no longer hide before them is left to the job, so
+    that a removal does not read a long line as a whole. The caller has locked the line's row, and schedules the job.
     """
     sight = await _read_sight(db_session, head)
-    await hide_by_scenes(db_session, head, [], find_rest(sight.hidden, head.head_seq), now=now)
+    await hide_by_scenes(db_session, head, [], find_rest(sight.hidden, head.head_seq)[-1:], now=now)
 
 
 async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:

@@ -17,7 +17,7 @@ Change = Callable[[httpx.AsyncClient], Awaitable[str]]
 """Takes messages away; returns the id of the chat to look at."""
 
 
-async def tell(
+async def begin_four_scenes(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, *, at_once: bool = False
 ) -> None:
     """Four scenes of 20 messages, of which the first two are hidden; folded scene by scene, or at once."""
@@ -91,7 +91,7 @@ async def restores(api: httpx.AsyncClient) -> str:
 async def test_the_next_context_has_the_kept_messages(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, change: Change
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await begin_four_scenes(api, dispatcher, clock, model)
     chat_id = await change(api)
     found = await sight(api, chat_id)
     assert found == (21, 24, numbers(1, 20))
@@ -110,7 +110,7 @@ async def test_a_reply_made_anew_remembers_the_scene(
     from_seq: int,
     messages: int,
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await begin_four_scenes(api, dispatcher, clock, model)
     await cut_off(api, from_seq)
     body: Json = {"messages": [said(101)], "context": {"format": "openai"}}
     answer = ok(await api.post("/v1/chats/c/messages", json=body), 201)["context"]
@@ -123,7 +123,7 @@ async def test_a_reply_made_anew_remembers_the_scene(
 async def test_a_scene_that_lost_its_recap_is_shown_too(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model, at_once=True)
+    await begin_four_scenes(api, dispatcher, clock, model, at_once=True)
     await cut_off(api, 45)
     assert await sight(api, "c") == (21, 24, [])
     await settle_rounds(dispatcher, clock)
@@ -133,7 +133,7 @@ async def test_a_scene_that_lost_its_recap_is_shown_too(
 async def test_hiding_is_left_to_the_job(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
-    await tell(api, dispatcher, clock, model)
+    await begin_four_scenes(api, dispatcher, clock, model)
     await append(api, talk(81, 82))
     await cut_off(api, 82)
     assert await sight(api, "c") == (61, 21, numbers(1, 40))
