@@ -16,15 +16,14 @@ from typing import Generic, Literal, TypeVar
 
 from app.knowledge.known import fold
 from app.memories.opposites import say_opposite
-from app.memories.words import Words
+from app.memories.words import MARKS, Words
 
 DEDUPE_THRESHOLD = 0.85
 
 Id = TypeVar("Id", bound=Hashable)
 
 _SPACELESS = "々\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0e7f"  # vowel signs and accents, which \w does not match
-_WORD = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?:[^\W_{_SPACELESS}]|[{_MARKS}])+")
+_WORD = re.compile(rf"(?P<spaceless>[{_SPACELESS}]+)|(?:[^\W_{_SPACELESS}]|[{MARKS}])+")
 
 
 @dataclass(frozen=True)
@@ -87,9 +86,9 @@ def compare(
     equally similar, the newest. A statement that `stays` is never superseded. Nor is a statement if each of the two
     texts has a name that the other lacks (“Ida”, “Eva”; `Words`), or if the names that both contain are in different
     orders (`Words.orders_differently`; for a forgotten text, the order does not matter). Such texts can be about other
-    people, or about the same people in other roles. A forgotten text is not superseded if the two texts
-    say the opposite (`say_opposite`). A text with other numbers counts as a correction. `known_names` are
-    names of people that the texts may contain. In scripts without small letters, no other names are recognised.
+    people, or about the same people in other roles. A forgotten text is not superseded if the two texts say the
+    opposite (`say_opposite`). A text with other numbers counts as a correction. `known_names` are names of people that
+    the texts may contain. In scripts without small letters, no other names are recognised.
     """
     written = fold(content)
     for other in reversed(known):

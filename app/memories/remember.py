@@ -56,8 +56,7 @@ class Remembered(NamedTuple):
             `learnt_at`, the sentence became a former text of the memory instead. `forgotten`: nothing was stored,
             because a person has replaced or forgotten this sentence, or the text that it would supersede. (A replaced
             sentence that the scope still stores is a `duplicate`. A text that was forgotten only in a wider scope can
-            be superseded.) `untaught`: nothing was stored, because the line no
-            longer has any of the sources.
+            be superseded.) `untaught`: nothing was stored, because the line no longer has any of the sources.
         memory_id: The memory; None for `untaught`, and for `forgotten` if only the hash of its text is known.
 
     """

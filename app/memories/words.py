@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from app.summarising.frequent import FREQUENT, SHORT
 
-_MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0e7f"  # vowel signs and accents, which \w does not match
-_LETTERS = re.compile(rf"(?:[^\W\d_]|[{_MARKS}])+")
+MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0e7f"
+"""Vowel signs and accents, which `\\w` does not match, for a character class of a regular expression."""
+
+_LETTERS = re.compile(rf"(?:[^\W\d_]|[{MARKS}])+")
 _ENDS_SENTENCE = re.compile(r"[.!?…:\n]")
 _FREQUENT = FREQUENT | SHORT
 _NO_NAMES = _FREQUENT | {"user"}
@@ -124,5 +126,5 @@ def _write_pattern(name: str) -> str:
     is_single = len(words) == 1
     if any(word[0].isupper() for word in words):
         words = [word for word in words if not word[0].islower()]
-    told = [word for word in words if len(word) > 1 and (is_single or word.casefold() not in _FREQUENT)]
-    return rf"\b(?:{'|'.join(map(re.escape, told))})\b" if told else ""
+    found = [word for word in words if len(word) > 1 and (is_single or word.casefold() not in _FREQUENT)]
+    return rf"\b(?:{'|'.join(map(re.escape, found))})\b" if found else ""

@@ -27,7 +27,7 @@ _JA_PARTICLES = "|".join(
 _JA_KIMI = rf"(?:(?<![\u3040-\u30ff\u3400-\u9fff々])|{_JA_PARTICLES})(?:君|きみ(?!とし|とも|のり|のぶ|はる|もと))"
 """The Japanese pronoun 君. After a name it is none (健太君, ゆうと君), and きみ can begin a name (きみとし).
 
-So it counts only at the beginning of a clause, and after は, を or て if what stands before the particle is written
+So it counts only at the beginning of a clause, and after は, を or て if the word before the particle is written
 with other characters, because a name such as はやて or いろは is not.
 """
 
