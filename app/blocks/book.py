@@ -74,8 +74,8 @@ async def list_texts(db_session: DbSession, view: Viewpoint, label: str) -> tupl
     """Return the operations on a block in each scope of the view, newest first, and their outcomes by their ids.
 
     The outcome of an operation is computed from the present texts of the wider scopes. For the block `facts`, the
-    operations that write memories into it are listed too (`list_with_memories`). The time of such an
-    operation is the time of its newest memory. Raises BlockNotFound.
+    operations that write memories into it are listed too (`list_with_memories`). The time of such an operation is the
+    time of its newest memory. Raises BlockNotFound.
     """
     check_label(label)
     values = await reading.list_values(db_session, view, KIND, label)

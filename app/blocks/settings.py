@@ -21,8 +21,7 @@ class BlockSettings(LayerSettings, PlacementSettings):
         True,
         description="Whether the block `facts` begins with the 50 most important memories, which are chosen again "
         "whenever a memory of importance 0.7 or more arrives. It never does if `enabled` is false, or if a person "
-        "wrote the whole text. After a character wrote the whole text, only memories that enter the block later are "
-        "added.",
+        "wrote the whole text. After a character wrote the whole text, only memories that are stored later are added.",
     )
     budget: Budget | None = Field(
         None,

@@ -125,7 +125,7 @@ def test_remarks_before_a_heading_of_outcomes_are_dropped(before: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "outcomes",
     [
         "This is the scene in which Mira brings Kai the box, and Kai confesses to having let the lamp go out.",
         "The following happened in this scene: Mira forgave Kai.",
@@ -134,8 +134,8 @@ def test_remarks_before_a_heading_of_outcomes_are_dropped(before: str) -> None:
         "This is the scene in which she brings the box, and he confesses that he had let the lamp go out.",
     ],
 )
-def test_an_outcome_that_resembles_an_announcement_is_kept(told: str) -> None:
-    assert parse_scene_recap(f"{told}\n\n{REST}") == SceneText(None, told, READ.threads, READ.state)
+def test_an_outcome_that_resembles_an_announcement_is_kept(outcomes: str) -> None:
+    assert parse_scene_recap(f"{outcomes}\n\n{REST}") == SceneText(None, outcomes, READ.threads, READ.state)
 
 
 @pytest.mark.parametrize(

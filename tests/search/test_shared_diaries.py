@@ -187,7 +187,7 @@ async def test_each_character_finds_its_own_diary(api: httpx.AsyncClient) -> Non
     assert await finds_what_is_listed(api) == 2
 
 
-async def test_nobody_else_finds_it(app: FastAPI, api: httpx.AsyncClient, database: Database) -> None:
+async def test_others_do_not_find_it(app: FastAPI, api: httpx.AsyncClient, database: Database) -> None:
     await begin(api)
     await save_in(api, "c", LAMP)
     await begin(api, "same")

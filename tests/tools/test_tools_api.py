@@ -102,8 +102,8 @@ async def test_a_retry_does_not_restore_a_deleted_entry(api: httpx.AsyncClient) 
     await save(api)
     assert (await save(api))["result"].startswith("It is written in your diary")
     await discard(api, (await entries(api))[0]["id"])
-    told = (await save(api))["result"]
-    assert told.startswith("The user has deleted this entry from your diary, so it is not written again.")
+    result = (await save(api))["result"]
+    assert result.startswith("The user has deleted this entry from your diary, so it is not written again.")
     assert await entries(api) == []
     assert len((await get(api, "/tools/calls"))["items"]) == 1
 
