@@ -36,14 +36,15 @@ def choose_slowly(found: Sequence[Important], character: str | None) -> list[str
 
     If there are memories of several scopes, a text counts once, with the place of the most important one of its copies.
     """
-    kept: list[Important] = []
+    deciding: list[Important] = []
     for one in found:
         others = [other for other in found if other.key == one.key and other.character in (None, character)]
         decides = min(others, key=lambda it: (it.rank, -it.learnt_us, -it.statement_id.int), default=None)
-        if decides is one and fits([one]):
-            kept.append(one)
+        if decides is one:
+            deciding.append(one)
+    kept = [one for one in deciding if fits([one])]
     places = {one.key: strength(one) for one in kept}
-    if len({one.rank for one in kept}) > 1:
+    if len({one.rank for one in deciding}) > 1:
         copies = [[it for it in kept if it.content == one.content] for one in kept]
         places = {one.key: max(map(strength, same)) for one, same in zip(kept, copies, strict=True)}
         nearest = [max(same, key=lambda it: (-it.rank, strength(it))) for same in copies]
@@ -68,6 +69,7 @@ def fits(kept: Sequence[Important]) -> bool:
 @given(memories(), st.sampled_from([None, "Kai"]))
 @example([important(number, "w", 0.9, number) for number in range(60)], None)
 @example([important(1, "w " * 200), important(2, "x " * 201)], None)
+@example([important(0, "Mira"), important(1, "Mira"), important(2, "y" * 1_499, rank=1)], None)
 def test_the_most_important_memories_that_fit_are_chosen(found: list[Important], character: str | None) -> None:
     held = choose_important(found, character)
     chosen = choose(held)
