@@ -42,7 +42,7 @@ test types check-long: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 TOGETHER := --dist loadfile --no-loadscope-reorder
 
 test: $(STAMP) ## the tests, against real PostgreSQL and Valkey
-	$(BIN)/pytest -n $(WORKERS) $(TOGETHER) $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) $(TOGETHER) $(if $(TESTS_SEED),--hypothesis-seed=$(TESTS_SEED)) $(ARGS)
 
 types: $(STAMP) ## mypy
 	$(BIN)/mypy
@@ -58,14 +58,15 @@ check: $(STAMP) ## what has to pass: ruff, mypy, import contracts, tests
 	$(BIN)/lint-imports
 	$(MAKE) -j 2 types test
 
-# Each run uses a new seed and prints it; TESTS_SEED repeats a run (tests/oracle/README.md).
+# Each run uses a new seed and prints it; TESTS_SEED repeats a run (tests/oracle/README.md). check alone has none.
 check-long: override CHECK_MINUTES :=
 check-long: SEED := $(or $(TESTS_SEED),$(shell date +%s))
-check-long: check ## check, tests/oracle with 1024 examples each and a new seed, the soak, and the OpenAPI document (an hour or more, on an idle machine)
+check-long: export TESTS_SEED := $(SEED)
+check-long: check ## check with new examples, tests/oracle with 1024 examples each and a new seed, the soak, and the OpenAPI document (an hour or more, on an idle machine)
 	@echo "TESTS_SEED=$(SEED)"
-	TESTS_SEED=$(SEED) TESTS_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) $(LONGER)
+	TESTS_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) --hypothesis-seed=$(SEED) $(LONGER)
 	$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) --seed $(SEED)
-	TESTS_SEED=$(SEED) $(BIN)/pytest tests/conformance/operations.py
+	$(BIN)/pytest tests/conformance/operations.py
 
 # The tests that try more in check-long.
 LONGER := tests/oracle tests/api/test_bad_input.py tests/facts/test_plans.py tests/chats/test_rename_sessions.py \

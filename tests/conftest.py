@@ -6,6 +6,7 @@ commits are real. A test that needs a service without any key gets a database of
 
 import asyncio
 import gc
+import os
 import shutil
 import tempfile
 import time
@@ -50,7 +51,13 @@ from tests.talk import append, talk
 from tests.worker_processes import Workers
 
 # The time that a test takes is no verdict, and neither is the time in which its examples are generated.
-settings.register_profile("memobook", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The examples are always the same, unless there is a seed for new ones.
+settings.register_profile(
+    "memobook",
+    deadline=None,
+    derandomize="TESTS_SEED" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("memobook")
 
 pytest.register_assert_rewrite("tests.oracle")  # its checks are not in files named test_*.py
