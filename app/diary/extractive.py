@@ -6,7 +6,7 @@ Nothing is rephrased, so the result contains no claim that the character did not
 import re
 from collections.abc import Callable, Sequence
 
-from app.summarising.extractive import extract
+from app.summarising.extractive import Frequencies, extract_with
 from app.summarising.transcript import Utterance
 
 EXTRACT_VERSION = "extractive/1"
@@ -32,11 +32,11 @@ def fold_quotes(
     """
 
     def choose(written: Sequence[Utterance]) -> list[str]:
-        return extract(written, everything, budget_tokens=_PART_TOKENS, count_tokens=count_tokens)
+        return extract_with(written, frequencies, budget_tokens=_PART_TOKENS, count_tokens=count_tokens)
 
     lines = former.splitlines()
     written = [_utterance(date, text) for date, text in entries]
-    everything = [*map(_read_line, lines), *written]
+    frequencies = Frequencies.of([*map(_read_line, lines), *written])
     for start in range(0, len(written), _PART_ENTRIES):
         part = written[start : start + _PART_ENTRIES]
         lines += choose(part)

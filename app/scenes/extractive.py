@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from app.scenes.answer_parts import MAX_TITLE_CHARS
 from app.scenes.answers import SceneText
 from app.scenes.state_lines import depth_of, join_states, read_state
-from app.summarising.extractive import extract
+from app.summarising.extractive import Frequencies, extract_with
 from app.summarising.pruning import thin
 from app.summarising.transcript import Utterance
 
@@ -29,14 +29,15 @@ CountTokens = Callable[[str], int]
 
 def quote_scene(said: Sequence[Utterance], *, count_tokens: CountTokens) -> SceneText | None:
     """Return the most informative sentences of a scene as its outcomes, or None if it contains only small talk."""
+    frequencies = Frequencies.of(said)
     lines: list[str] = []
     for start in range(0, len(said), _PART_MESSAGES):
         part = said[start : start + _PART_MESSAGES]
-        lines += extract(part, said, budget_tokens=_PART_TOKENS, count_tokens=count_tokens)
+        lines += extract_with(part, frequencies, budget_tokens=_PART_TOKENS, count_tokens=count_tokens)
     if not lines:
         return None
     outcomes = thin_out([f"- {line}" for line in lines], SCENE_TOKENS, count_tokens)
-    best = extract(said, said, budget_tokens=_PART_TOKENS, count_tokens=count_tokens) or lines
+    best = extract_with(said, frequencies, budget_tokens=_PART_TOKENS, count_tokens=count_tokens) or lines
     return SceneText(shorten_title(max(best, key=len)), "\n".join(outcomes), "", "")
 
 

@@ -5,7 +5,7 @@ Nothing is rephrased, so the summary claims only what was said.
 
 from collections.abc import Callable, Sequence
 
-from app.summarising.extractive import extract, is_quote
+from app.summarising.extractive import Frequencies, extract_with, is_quote
 from app.summarising.pruning import find_thinnest, thin
 from app.summarising.transcript import Utterance
 
@@ -23,10 +23,11 @@ def fold_quotes(former: str, messages: Sequence[Utterance], *, count_tokens: Cal
     fewer quotes of it are left. The first quote stays while there are at least three. Lines that a person or a model
     wrote are dropped only after all quotes before the last line. In this case the first line stays.
     """
+    frequencies = Frequencies.of(messages)
     lines = former.splitlines()
     for start in range(0, len(messages), _PART_MESSAGES):
         part = messages[start : start + _PART_MESSAGES]
-        lines += extract(part, messages, budget_tokens=_PART_TOKENS, count_tokens=count_tokens)
+        lines += extract_with(part, frequencies, budget_tokens=_PART_TOKENS, count_tokens=count_tokens)
     while count_tokens("\n".join(lines)) > SUMMARY_TOKENS and (left := _thin_once(lines)) != lines:
         lines = left
     return "\n".join(lines)

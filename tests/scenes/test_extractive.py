@@ -9,6 +9,7 @@ from app.scenes.answer_parts import MAX_TITLE_CHARS
 from app.scenes.answers import SceneText, render_recap
 from app.scenes.extractive import RECAP_TOKENS, SCENE_TOKENS, fold_quotes, quote_scene, shorten_title, split_parts
 from app.summarising.transcript import Utterance
+from tests.read_counts import CountedList
 
 SAID = [
     Utterance(
@@ -37,6 +38,12 @@ def test_without_a_model_a_scene_has_only_quoted_outcomes() -> None:
 def test_small_talk_gives_no_scene_recap() -> None:
     said = [Utterance(n, "user", "Mira", text) for n, text in enumerate(["Hi!", "Okay.", "lol"], start=1)]
     assert quote_scene(said, count_tokens=count_tokens) is None
+
+
+def test_the_words_of_a_scene_are_counted_once() -> None:
+    said = CountedList(SAID * 200)
+    assert quote_scene(said, count_tokens=count_tokens) is not None
+    assert said.reads <= 5 * len(said)
 
 
 def test_a_long_scene_is_quoted_within_its_room() -> None:

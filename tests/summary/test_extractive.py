@@ -7,6 +7,7 @@ from app.kit.tokens import count_tokens
 from app.summarising.extractive import extract, is_quote
 from app.summarising.transcript import Utterance
 from app.summary.extractive import SUMMARY_TOKENS, fold_quotes
+from tests.read_counts import CountedList
 
 PARAGRAPH = " ".join(
     f"On day {n} Mira told Kai what she had hidden in the lighthouse for {n} years." for n in range(40)
@@ -54,3 +55,10 @@ def test_without_quotes_the_first_and_newest_lines_are_kept() -> None:
 def test_every_quoted_line_has_the_form_of_a_quote(text: str, name: str) -> None:
     batch = [Utterance(1, "user", name, text)]
     assert all(is_quote(line) for line in extract(batch, batch, budget_tokens=60, count_tokens=count_tokens))
+
+
+def test_the_words_of_the_messages_are_counted_once() -> None:
+    text = "I promised my brother Jonas that I would bring the brass key {0} back to pier {0}."
+    messages = CountedList([Utterance(n, "user", "Mira", text.format(n)) for n in range(1, 401)])
+    assert fold_quotes("", messages, count_tokens=count_tokens)
+    assert messages.reads <= 3 * len(messages)
