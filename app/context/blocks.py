@@ -103,11 +103,14 @@ class BlockLayout:
 def count_text(of: Segment | HistoryMessage, text: str, count: Callable[[str], int]) -> int:
     """Return the tokens of `text`, the rendered text of `of`. If rendering did not alter it, it is not counted again.
 
-    For a message whose text was not read, the stored tokens of the text are added to those of its speaker and time.
+    For a message whose text was not read, the stored tokens of the text are added to those of its speaker and time. If
+    it stands for several messages, these tokens count for each of them.
     """
     if text is of.text:
         return of.tokens
-    return of.tokens + count(text) - count(UNREAD) if of.text is UNREAD else count(text)
+    if isinstance(of, HistoryMessage) and of.text is UNREAD:
+        return of.tokens + of.stands_for * (count(text) - count(UNREAD))
+    return count(text)
 
 
 def add_up(blocks: Iterable[Block]) -> int:

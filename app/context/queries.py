@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -239,12 +240,47 @@ def list_revisions(row: Row, names: Iterable[str]) -> tuple[Hashable, ...]:
     return row["line_id"], *numbers, row["of_user"], row["of_tenant"]
 
 
-def read_history(stored: str | None) -> Sequence[HistoryMessage]:
+def read_messages(stored: str | None) -> Sequence[HistoryMessage]:
     """Return the messages in `stored`, a column of the statement; the column is None if there are no messages."""
     if stored is None:
         return ()
     entries = [HistoryMessage(*fields) for fields in reversed(orjson.loads(stored))]
     return [entry._replace(text=UNREAD) if entry.text is None else entry for entry in entries]
+
+
+def read_history(stored: str | None) -> Sequence[HistoryMessage]:
+    """Return the messages in `stored` like `read_messages`, but those of a speaker that were not read as one.
+
+    While a cut waits, a history can have thousands of messages that do not fit. None of them is sent, so they need not
+    be rendered one by one. Messages before and after a tool call, its result or a blank message are not joined.
+    """
+    if stored is None:
+        return ()
+    entries: list[HistoryMessage] = []
+    for is_unread, group in groupby(reversed(orjson.loads(stored)), key=_is_unread):
+        rows = list(group)
+        entries += _join(rows) if is_unread else [HistoryMessage(*fields) for fields in rows]
+    return [entry._replace(text=UNREAD) if entry.text is None else entry for entry in entries]
+
+
+def _is_unread(fields: Sequence[Any]) -> bool:
+    _, _, role, _, text, _, _, calls, _ = fields
+    return text is None and not calls and role != "tool"
+
+
+def _join(rows: Sequence[Sequence[Any]]) -> Sequence[HistoryMessage]:
+    """Return one message for each role and name in place of messages that were not read, oldest first.
+
+    It has the seq of the newest of them.
+    """
+    of_speaker: dict[tuple[str, str | None], list[Sequence[Any]]] = {}
+    for fields in rows:
+        of_speaker.setdefault((fields[2], fields[3]), []).append(fields)
+    joined = [
+        HistoryMessage(*said[-1])._replace(tokens=sum(fields[5] for fields in said), stands_for=len(said))
+        for said in of_speaker.values()
+    ]
+    return sorted(joined, key=lambda one: one.seq)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +294,8 @@ class Source:
         contributed: The contribution of each layer, by name.
         edge_kind: Which seqs are edges, that is, where the history may begin (`edges_in_effect`).
         edges: The edges that the layers contribute.
-        history: The messages from the anchor on, oldest first, with blank ones, which are not sent.
+        history: The messages from the anchor on, oldest first, with blank ones, which are not sent. One message can
+            stand for several of the same speaker that were not read.
         history_messages: How many messages of `history` are not blank and so are sent, as in `Head.history_messages`.
         pinned: The pinned messages that are out of the history (`pinned.py`), without blank ones; none if the settings
             omit the segment `pinned`.
@@ -298,10 +335,10 @@ def read_material(row: Row, layers: Sequence[Layer], character: str | None) -> S
         edge_kind=edge_kind,
         edges=[edge for one in layers if one.edges == edge_kind for edge in contributed[one.name].edges],
         history=history,
-        history_messages=sum(map(is_said, history)),
+        history_messages=sum(entry.stands_for for entry in history if is_said(entry)),
         pinned=_read_pinned(row["pinned"]) if placement_of(settings.pinned) is not None else (),
     )
 
 
 def _read_pinned(stored: str | None) -> Sequence[HistoryMessage]:
-    return [one._replace(tool_calls=None) for one in read_history(stored) if one.text.strip()]
+    return [one._replace(tool_calls=None) for one in read_messages(stored) if one.text.strip()]

@@ -28,11 +28,12 @@ class HistoryMessage(NamedTuple):
         role: user, assistant, system, tool or narrator.
         name: The speaker, if the message has a name.
         text: The content, unchanged, which may be blank; `UNREAD` if it was not read.
-        tokens: o200k tokens of the content, even if the content was not read.
+        tokens: o200k tokens of the content, even if the content was not read; of all that it stands for, together.
         sent_at: When it was sent, as RFC 3339; only inline timestamps and recall (`find_hour`) use it.
         tool_calls: The tool calls as appended (in OpenAI's shape), if any.
         tool_call_id: The id of the call whose result this message is.
         unanswered: Whether it made tool calls that were all dropped, because none has a result.
+        stands_for: How many messages it stands for; more than one only if their texts were not read.
 
     """
 
@@ -46,6 +47,7 @@ class HistoryMessage(NamedTuple):
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
     unanswered: bool = False
+    stands_for: int = 1
 
 
 class Segment(NamedTuple):
