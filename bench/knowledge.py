@@ -3,9 +3,12 @@
     python -m bench.knowledge                    chats of a user with 200 facts and 1,000 memories, and of one without
     python -m bench.knowledge --against DIR      chats without any, in this checkout and in another one
 
-Contexts are read over HTTP on one connection, half a second each, in turn in alternating order, so that the load of the
+Contexts are read over HTTP on one connection, one second each, in turn in alternating order, so that the load of the
 machine affects both sides alike. The time of a context, as a multiple of that of the other side, is computed within
 each pair; the table has the median. Above 1, the chat of a user with facts, or this checkout, is slower.
+
+The chats of the first command have all their memories, which are made without a model before the measurement begins.
+Those of the second one have none.
 """
 
 import argparse
@@ -30,18 +33,21 @@ PRESETS = ("memo", "scenes", "companion", "agent")
 MODES = ("off", "auto")
 USERS = ("without", "with")
 FACTS, MEMORIES = 200, 1_000
-MEASURE_S = 0.5
+MEASURE_S = 1.0
 _BATCH = 500
+_NEVER_S = 86_400.0
+"""A settle time with which the worker processes nothing during the measurement."""
+_WORK_S = 3_600.0
+"""Seconds after which the work of a chat must have ended."""
 
 # Each checkout's own interpreter runs this in its own folder, so it imports the modules of that checkout.
 _SERVE = """
 import asyncio, os, sys
 from pathlib import Path
-from bench.lines import IDLE
 from bench.stage import make_key, serving
 
 async def main():
-    async with serving(Path(sys.argv[1]), IDLE) as stack:
+    async with serving(Path(sys.argv[1]), {"MEMOBOOK_SETTLE_S": sys.argv[2]}) as stack:
         print(stack.url, await make_key(stack), os.getpid(), flush=True)
         await asyncio.to_thread(sys.stdin.readline)
 
@@ -145,8 +151,22 @@ def write_table(head: Sequence[str], rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-async def _serve(stack: AsyncExitStack, checkout: Path, data: Path) -> tuple[Server, httpx.AsyncClient]:
-    line = await stack.enter_async_context(start_checkout(checkout, _SERVE, data))
+async def wait_for_work(client: httpx.AsyncClient, name: str) -> None:
+    """Wait until a chat has no background work left. Raises TimeoutError, and ValueError if some of it has failed."""
+    async with asyncio.timeout(_WORK_S):
+        while True:
+            work = (await client.get(f"/v1/chats/{name}")).raise_for_status().json()["work"]
+            if work["failed"]:
+                raise ValueError(f"{work['failed']} work items of {name} have failed")
+            if not work["due"]:
+                return
+            await asyncio.sleep(1)
+
+
+async def _serve(
+    stack: AsyncExitStack, checkout: Path, data: Path, *, settle_s: float
+) -> tuple[Server, httpx.AsyncClient]:
+    line = await stack.enter_async_context(start_checkout(checkout, _SERVE, data, settle_s))
     url, key, pid = line.split()
     server = Server(url, key, int(pid))
     client = httpx.AsyncClient(
@@ -160,12 +180,14 @@ async def measure_full(data: Path, rounds: int, presets: Sequence[str]) -> str:
     rows = []
     async with AsyncExitStack() as stack:
         load = await stack.enter_async_context(running_load())
-        server, client = await _serve(stack, HERE, data)
+        server, client = await _serve(stack, HERE, data, settle_s=0)
         await teach(client, USERS[1])
         for preset in presets:
             for size in SIZES:
                 for user in USERS:
                     await put_chat(client, f"{user}-{preset}-{size}", user, {"preset": preset}, size)
+                    say(f"{preset}, {size:,} messages, {user} …")
+                    await wait_for_work(client, f"{user}-{preset}-{size}")
         for preset in presets:
             for size in SIZES:
                 for mode in MODES:
@@ -181,8 +203,8 @@ async def measure_empty(data: Path, rounds: int, presets: Sequence[str], against
     rows = []
     async with AsyncExitStack() as stack:
         load = await stack.enter_async_context(running_load())
-        before, its_client = await _serve(stack, against, data / "there")
-        now, client = await _serve(stack, HERE, data / "here")
+        before, its_client = await _serve(stack, against, data / "there", settle_s=_NEVER_S)
+        now, client = await _serve(stack, HERE, data / "here", settle_s=_NEVER_S)
         for preset in presets:
             for one in (its_client, client):
                 await put_chat(one, preset, "nobody", {"preset": preset, "recall": {"mode": "off"}}, SIZES[0])
