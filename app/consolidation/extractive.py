@@ -71,14 +71,14 @@ def promote(
     """Return a memory of each of these messages that has an importance above 0.6, in order.
 
     The memory quotes one sentence: up to three sentences with at most 40 tokens together are chosen as in `learn`, and
-    the first of them is quoted. A message has no memory if each of its sentences says nothing, is too long, or only
-    states a fact that `find_facts` finds. The other arguments are those of `learn`.
+    the first of them is quoted. If there is none, a sentence that only states a fact is quoted. A message has no memory
+    if each of its sentences says nothing or is too long. The other arguments are those of `learn`.
     """
-    return [
-        memory
-        for said in messages
-        for memory in _quote([said], frequencies, given or {}, _MIN_PART_TOKENS, count_tokens)[:1]
-    ]
+
+    def quote(said: Utterance, *, with_facts: bool = False) -> list[Learnt]:
+        return _quote([said], frequencies, given or {}, _MIN_PART_TOKENS, count_tokens, with_facts=with_facts)[:1]
+
+    return [memory for said in messages for memory in quote(said) or quote(said, with_facts=True)]
 
 
 def _quote(
@@ -87,7 +87,10 @@ def _quote(
     given: Mapping[int, float],
     budget_tokens: int,
     count_tokens: Callable[[str], int],
+    *,
+    with_facts: bool = False,
 ) -> list[Learnt]:
+    """Return the memories that quote `part`; those of sentences that only state a fact, only `with_facts`."""
     stories = {said.seq for said in part if tells_story(said.text) or is_invented(said.text)}
     wishes = {said.seq: list_wishes(said.text) for said in part}
 
@@ -101,7 +104,7 @@ def _quote(
         frequencies,
         budget_tokens=budget_tokens,
         count_tokens=count_tokens,
-        is_eligible=lambda excerpt: rate(excerpt) > PROMOTION_IMPORTANCE and not _is_fact(excerpt),
+        is_eligible=lambda excerpt: rate(excerpt) > PROMOTION_IMPORTANCE and (with_facts or not _is_fact(excerpt)),
     )
     return [
         Learnt(

@@ -55,7 +55,8 @@ class Draft:
         model: The model's name; None for the rules.
         version: The version of the prompt or of the rules.
         learnt: Facts and memories.
-        promoted: Memories that quote messages to which the caller gave a high importance.
+        promoted: Memories that quote messages to which the caller gave a high importance. `store` leaves out those of
+            messages from which a fact was learnt.
         refusals: Why answers of the model were refused, so that the rules were applied instead.
 
     """
@@ -88,11 +89,12 @@ def learn_by_rule(source: Source, history: Sequence[Utterance]) -> Draft:
 
 
 def quote_important(source: Source, history: Sequence[Utterance], learnt: Sequence[Learnt]) -> list[Learnt]:
-    """Return a memory of each message that the caller rated as important, unless `learnt` has something from it.
+    """Return a memory of each message that the caller rated as important, unless `learnt` has a memory from it.
 
-    A message without a sentence to quote has no memory; see `promote`.
+    Messages with facts have one, too, because it is not known yet whether the facts can be stored (`store`). A message
+    without a sentence to quote has no memory; see `promote`.
     """
-    heeded = {seq for one in learnt for seq in one.sources}
+    heeded = {seq for one in learnt if one.kind == "memory" for seq in one.sources}
     given = {seq: value for seq, value in source.importance.items() if value > PROMOTION_IMPORTANCE}
     rated = [said for said in source.utterances if said.seq in given and said.seq not in heeded]
     if not rated:

@@ -44,11 +44,13 @@ class _Dated(NamedTuple):
     """What was learnt, with its origin.
 
     `after` is added to the date of the range: some microseconds, so that the dates have the order of the items.
+    `is_promoted` is whether it is one of the draft's promoted memories.
     """
 
     learnt: Learnt
     origin: Origin
     after: timedelta
+    is_promoted: bool
 
 
 def learning_chat_of(head: Head) -> LearningChat:
@@ -93,22 +95,28 @@ def _view(head: Head, learning: LearningChat) -> Viewpoint:
 
 
 async def store(db_session: DbSession, head: Head, due: Due, source: Source, draft: Draft, *, now: datetime) -> None:
-    """Store what was learnt from `source`, the messages of `due`. `head` is the locked head of the current line."""
+    """Store what was learnt from `source`, the messages of `due`. `head` is the locked head of the current line.
+
+    A promoted memory is left out if one of its message's other memories or facts was stored or is known already. A
+    memory that a person forgot counts as known: a quotation of its message would repeat it. A fact that was not stored
+    does not count, for example because a person set another value, facts are off, or the scope is full.
+    """
     learning, at = learning_chat_of(head), due.learnt_at
     await lock_scopes(db_session, learning)
     texts = {said.seq: said.text for said in source.utterances}
     taught = {seq: Taught(source.message_ids[seq], hash_text(text)) for seq, text in texts.items()}
     found = _list_learnt(due, draft)
+    heeded = {seq for one in draft.learnt if one.kind == "memory" for seq in one.sources}
     if FactSettings.of(head.settings).enabled:
         facts = [one for one in found if one.learnt.kind == "fact"]
-        await _store_facts(db_session, head, learning, facts, taught, at, now)
+        heeded |= await _store_facts(db_session, head, learning, facts, taught, at, now)
     if MemorySettings.of(head.settings).enabled:
         learnt = [
             LearntMemory(
                 one.content, [taught[seq] for seq in one.sources], origin, one.category, one.importance, one.tags, after
             )
-            for one, origin, after in found
-            if one.kind == "memory"
+            for one, origin, after, is_promoted in found
+            if one.kind == "memory" and not (is_promoted and heeded.intersection(one.sources))
         ]
         if learnt:
             settings = MemorySettings.of(head.settings)
@@ -161,17 +169,19 @@ async def _store_facts(
     taught: Mapping[int, Taught],
     at: datetime,
     now: datetime,
-) -> None:
+) -> set[int]:
+    """Store facts; return the seqs of the messages of those that were stored or are known already."""
     if not facts:
-        return
+        return set()
+    heeded: set[int] = set()
     held = await list_held(db_session, _view(head, learning))
     dropped = 0
-    for one, origin, after in facts:
+    for one, origin, after, _ in facts:
         sources = [taught[seq] for seq in one.sources]
         rating = {"category": one.category, "importance": one.importance, "tags": list(one.tags)}
         said = say(choose_key(one.key or "", held), one.content)._replace(more=rating)
         try:
-            await learn_value(
+            outcome = await learn_value(
                 db_session,
                 head,
                 learning,
@@ -185,9 +195,13 @@ async def _store_facts(
             )
         except TooManyKeys:  # only a new key can exceed the limit
             dropped += 1
+            continue
+        if outcome in ("new", "duplicate"):
+            heeded.update(one.sources)
     if dropped:
         log.warning("learnt facts were dropped, because their scope is full", extra={"fields": {"dropped": dropped}})
     record(db_session, head.line, FACTS)
+    return heeded
 
 
 def _list_learnt(due: Due, draft: Draft) -> list[_Dated]:
@@ -195,7 +209,12 @@ def _list_learnt(due: Due, draft: Draft) -> list[_Dated]:
 
     Promoted memories are quotations of messages, so their origin is `extractive`.
     """
-    learnt = [*((one, draft.origin) for one in draft.learnt), *((one, "extractive") for one in draft.promoted)]
-    learnt.sort(key=lambda pair: pair[0].sources[-1])
-    after = date_items(due.first_seq, [one.sources[-1] for one, _ in learnt])
-    return [_Dated(one, origin, later) for (one, origin), later in zip(learnt, after, strict=True)]
+    learnt: list[tuple[Learnt, Origin, bool]] = [
+        *((one, draft.origin, False) for one in draft.learnt),
+        *((one, "extractive", True) for one in draft.promoted),
+    ]
+    learnt.sort(key=lambda one: one[0].sources[-1])
+    after = date_items(due.first_seq, [one.sources[-1] for one, _, _ in learnt])
+    return [
+        _Dated(one, origin, later, is_promoted) for (one, origin, is_promoted), later in zip(learnt, after, strict=True)
+    ]

@@ -6,6 +6,7 @@ Each value is stored as a statement (`models.py`) in a scope, with the messages 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from app.bindings import service as bindings
@@ -23,6 +24,14 @@ from app.knowledge.reading import Viewpoint, list_live
 from app.knowledge.scopes import ScopeKey
 from app.knowledge.service import Said, Source, learn_by_messages, teach, teach_by_messages
 from app.knowledge.settings import LearningSettings
+
+ValueOutcome = Literal["new", "duplicate", "refused", "untaught"]
+"""The outcome for a value that was learnt.
+
+`new`: it became a new statement. `duplicate`: the key had this value already, and the statement gets the sources, too.
+`refused`: nothing was stored, because it was learnt without a model and would replace a value that it must not replace.
+`untaught`: nothing was stored, because the line no longer has any of the sources.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +132,8 @@ async def learn_value(
     at: datetime,
     now: datetime,
     is_firm: bool = True,
-) -> bool:
-    """Store a value of a key that was learnt from messages at the time `at`; return whether it is a new statement.
+) -> ValueOutcome:
+    """Store a value of a key that was learnt from messages at the time `at`; return the outcome.
 
     If the key had the same value at that time, the messages are added to the sources of the existing statement. What a
     rule has learnt without a model (the origin `extractive`) is not stored if it would replace a value that a person
@@ -140,14 +149,15 @@ async def learn_value(
     if former is not None and former.content is not None and is_same_value(former.content, said.content or ""):
         known = await teach_by_messages(db_session, head, scope, former.statement_id, sources, layer=layer, now=now)
         if known is not None:
-            return False
+            return "duplicate"
     if origin == "extractive":
         kept = ("person",) if is_firm else ("person", "model", "tool")
         if _replaces(kept, live, learning.character, scope, former):
-            return False
-    return await learn_by_messages(
+            return "refused"
+    is_taught = await learn_by_messages(
         db_session, head, scope, said, sources, statement_id=uuid7(), layer=layer, origin=origin, at=at, now=now
     )
+    return "new" if is_taught else "untaught"
 
 
 def _replaces(

@@ -14,6 +14,11 @@ from tests.scripted_model import Request
 from tests.talk import Json, append, get, put, said
 
 CHARACTERS = [{"name": "Kai"}]
+FILL = """
+    INSERT INTO statements (owner_key, line_id, statement_id, kind, key, content, origin, is_set, learnt_at)
+    SELECT owner_key, line_id, gen_random_uuid(), kind, 'key_' || n, 'x', 'person', true, learnt_at
+    FROM statements, generate_series(1, $1) AS n WHERE owner_key = $2"""
+"""Copies a statement of the owner $2 to $1 further keys."""
 
 
 async def begin(api: httpx.AsyncClient, *, turns: int = 1, status: int = 201, **settings: Any) -> None:

@@ -15,6 +15,7 @@ from app.kit.work_queue import RETRY_DELAYS_S
 from app.knowledge.service import MAX_KEYS
 from tests.book import due_rows
 from tests.consolidation.learning import (
+    FILL,
     begin,
     fact,
     facts,
@@ -33,10 +34,6 @@ from tests.statements import watched
 from tests.talk import append, get, ok, put, said, talk
 
 FERRY = "Mira's brother Tomas works as a ferryman at the harbour."
-FILL = """
-    INSERT INTO statements (owner_key, line_id, statement_id, kind, key, content, origin, is_set, learnt_at)
-    SELECT owner_key, line_id, gen_random_uuid(), kind, 'key_' || n, 'x', 'person', true, learnt_at
-    FROM statements, generate_series(1, $1) AS n WHERE owner_key = $2"""
 ANSWERS = {
     "ferryman": lambda n: memory(FERRY, n, tags=["family"]),
     "call me Captain": lambda n: fact("nickname", "Captain", n, tags=["names"]),
