@@ -39,7 +39,7 @@ from app.context.schemas import ContextQuery
 from app.context.service import assemble_context
 from app.demo.bill import Bill, Call
 from app.demo.run import CONVERSATION
-from app.demo.tool_calls import ToolCall, take_calls
+from app.demo.tool_calls import DIARY_TOOL, ToolCall, take_calls
 from app.diary.book import save_memory
 from app.dispatcher import Dispatcher
 from app.kit.auth import DEFAULT_TENANT
@@ -173,9 +173,10 @@ class Player:
 
 
 def read_demo() -> Talk:
-    """Return the demo's conversation."""
+    """Return the demo's conversation, with the calls of the diary's tool, but not of those of facts and blocks."""
     first, *rows = [orjson.loads(line) for line in CONVERSATION.read_bytes().splitlines()]
-    return Talk("demo", first["chat"], take_calls(rows))
+    moments = [one for one in take_calls(rows) if not isinstance(one, ToolCall) or one.tool == DIARY_TOOL]
+    return Talk("demo", first["chat"], moments)
 
 
 def as_talk(conversation: Conversation) -> Talk:

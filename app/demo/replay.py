@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from app.demo.api import Api
 from app.demo.bill import Account, Call
-from app.demo.tool_calls import TOOL, Message, ToolCall
+from app.demo.tool_calls import Message, ToolCall
 
 _MAX_STEP_MESSAGES = 8
 _POLL_S = 0.05
@@ -77,7 +77,7 @@ async def play(api: Api, chat: str, moments: Sequence[Message | ToolCall], repor
             await _append(api, chat, step, played)
         for call in step.calls:
             whose = {"character": call.character} if call.character else {}
-            await api.post(f"{chat}/tools/{TOOL}", call.arguments, **whose)
+            await api.post(f"{chat}/tools/{call.tool}", call.arguments, **whose)
         if played.late is None:
             played.late = await _wait_for_work(api, chat)
         report(played)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from app.chats.characters import list_active, list_names
 from app.chats.settings import ChatSettings
@@ -9,11 +10,12 @@ from app.consolidation.settings import ConsolidationSettings
 from app.demo.api import Api
 from app.demo.replay import Played
 from app.demo.show import word_context, word_savings
-from app.demo.show_learnt import word_learnt
+from app.demo.show_learnt import word_blocks, word_learnt
 from app.demo.show_memory import word_book, word_diary, word_recap, word_scenes, word_summary
-from app.demo.show_recalled import word_recalled
+from app.demo.show_recalled import word_recalled, word_unasked
 from app.demo.words import Calendar
 from app.diary.settings import DiarySettings
+from app.memories.settings import MemorySettings
 from app.memos.settings import MemoSettings
 from app.scenes.settings import SceneSettings
 from app.summary.settings import SummarySettings
@@ -49,12 +51,12 @@ async def word_result(
         lines += word_scenes(await api.get_all(f"{chat}/scenes"), calendar, await _list_hidden(api, chat))
         lines += word_recap(await api.get(f"{chat}/recap"))
     if ConsolidationSettings.of(settings).enabled:
-        facts, memories = await api.get_all(f"{chat}/facts"), await api.get_all(f"{chat}/memories")
-        has_model = (await api.get("/readyz"))["model"] == "configured"
-        lines += word_learnt(facts, memories, await api.get_all(f"{chat}/memories", archived=True), has_model=has_model)
+        lines += await _word_learnt(api, chat, MemorySettings.of(settings).half_life_days)
     character = _choose_character(_names(state), entries)
     context = await api.get(f"{chat}/context", format="text", **({"character": character} if character else {}))
     lines += word_context(context, await api.get_all(f"{chat}/inclusion"), character=character)
+    if settings.recall.mode == "auto":
+        lines += word_unasked(context)
     if question and settings.recall.mode != "off":
         asked = {"query": question, "recall": "auto"} | ({"character": character} if character else {})
         lines += word_recalled(question, await api.get(f"{chat}/context", **asked))
@@ -73,6 +75,16 @@ async def _word_diaries(
         folded = await api.get(f"{chat}/diary/folded", **({"character": name} if name else {}))
         lines += word_diary(name, own, folded, calendar)
     return lines
+
+
+async def _word_learnt(api: Api, chat: str, half_life_days: float) -> list[str]:
+    """Return the lines of facts with their former values, memories, and core blocks."""
+    facts, memories = await api.get_all(f"{chat}/facts"), await api.get_all(f"{chat}/memories")
+    values = {fact["id"]: await api.get_all(f"{chat}/facts/{quote(fact['key'], safe='')}/history") for fact in facts}
+    archived = await api.get_all(f"{chat}/memories", archived=True)
+    has_model = (await api.get("/readyz"))["model"] == "configured"
+    learnt = word_learnt(facts, memories, archived, values=values, half_life_days=half_life_days, has_model=has_model)
+    return [*learnt, *word_blocks(await api.get_all(f"{chat}/blocks"))]
 
 
 def _choose_character(names: Sequence[str], entries: Sequence[Mapping[str, Any]]) -> str | None:

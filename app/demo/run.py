@@ -3,13 +3,15 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import httpx
 
 from app.chats.settings import ChatSettings, schema
+from app.consolidation.settings import ConsolidationSettings
 from app.demo.access import access
 from app.demo.api import Api
 from app.demo.errors import DemoError
@@ -17,8 +19,8 @@ from app.demo.presets import PRESETS, apply_preset
 from app.demo.replay import Played, play
 from app.demo.result import word_result
 from app.demo.screen import Screen
-from app.demo.tool_calls import ToolCall, take_calls
-from app.demo.words import count
+from app.demo.tool_calls import BLOCK_TOOL, DIARY_TOOL, FACT_TOOL, ToolCall, take_calls
+from app.demo.words import count, fill, join_words
 from app.diary.settings import DiarySettings
 from app.embeddings.configured import is_installed
 from app.kit.settings import LOCAL_EMBEDDINGS, PREFIX, Settings
@@ -142,9 +144,9 @@ async def _find_free_chat(api: Api) -> str:
 async def _play(api: Api, chat: str, transcript: Transcript, settings: ChatSettings, screen: Screen) -> Played:
     hidden = set(transcript.hidden)
     shown = take_calls([message for message in transcript.messages if message["id"] not in hidden])
-    moments = [one for one in shown if DiarySettings.of(settings).enabled or not isinstance(one, ToolCall)]
-    calls = sum(isinstance(one, ToolCall) for one in moments)
-    total = len(moments) - calls
+    moments = [one for one in shown if not isinstance(one, ToolCall) or _is_shown(one, settings)]
+    calls = Counter(one.tool for one in moments if isinstance(one, ToolCall))
+    total = len(moments) - calls.total()
     left_out = f" ({len(hidden)} hidden left out)" if hidden else ""
     screen.say(f"Playing {total} messages{left_out} into the chat {chat.rpartition('/')[2]} …")
     for line in _word_manner(calls, has_model=(await api.get("/readyz"))["model"] == "configured"):
@@ -161,10 +163,23 @@ async def _play(api: Api, chat: str, transcript: Transcript, settings: ChatSetti
     return played
 
 
-def _word_manner(calls: int, *, has_model: bool) -> Iterator[str]:
-    """Yield notes about special conditions of this replay."""
-    if calls:
-        entries = count(calls, "diary entry", "diary entries")
-        yield f"The characters write {entries} as they go, with the tool that a model would call."
+def _is_shown(call: ToolCall, settings: ChatSettings) -> bool:
+    """Return whether the result shows what the call writes. It shows facts and blocks with what is learnt."""
+    section = DiarySettings if call.tool == DIARY_TOOL else ConsolidationSettings
+    return section.of(settings).enabled
+
+
+def _word_manner(calls: Mapping[str, int], *, has_model: bool) -> Iterator[str]:
+    """Yield notes about special conditions of this replay. `calls` are the numbers of tool calls, by tool."""
+    deeds = []
+    if entries := calls.get(DIARY_TOOL, 0):
+        deeds.append(f"write {count(entries, 'diary entry', 'diary entries')}")
+    if facts := calls.get(FACT_TOOL, 0):
+        deeds.append(f"set facts {count(facts, 'time')}")
+    if edits := calls.get(BLOCK_TOOL, 0):
+        deeds.append(f"edit their core memory {count(edits, 'time')}")
+    if deeds:
+        tools = "tool" if len(deeds) == 1 else "tools"
+        yield fill(f"The characters {join_words(deeds)} as they go, with the {tools} that a model would call.", 0)
     if not has_model:
         yield "No model is configured (MEMOBOOK_LLM_BASE_URL), so the memory consists of quotes from the messages."

@@ -80,6 +80,11 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def join_words(words: Sequence[str]) -> str:
+    """Return words or phrases as a list in a sentence, such as `a, b and c`."""
+    return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else "".join(words)
+
+
 def word_author(made: Mapping[str, Any]) -> str:
     """Return who wrote an item, from its `origin` and `model`. For a quotation, return why no model wrote the item."""
     match made["origin"]:

@@ -10,7 +10,7 @@ import pytest
 
 import app.demo
 from app.chats.settings import effective
-from app.demo.tool_calls import ToolCall, take_calls
+from app.demo.tool_calls import BLOCK_TOOL, DIARY_TOOL, FACT_TOOL, ToolCall, take_calls
 from app.diary.settings import DiarySettings
 from app.diary.wording import count_lines, word_entry
 from app.kit.tokens import count_tokens
@@ -25,7 +25,8 @@ from app.transfer.formats import read_transcript
 TRANSCRIPT = read_transcript((Path(app.demo.__file__).parent / "conversation.jsonl").read_text("utf-8"))
 MOMENTS = take_calls(TRANSCRIPT.messages)
 MESSAGES = [moment for moment in MOMENTS if not isinstance(moment, ToolCall)]
-ENTRIES = [moment for moment in MOMENTS if isinstance(moment, ToolCall)]
+CALLS = [moment for moment in MOMENTS if isinstance(moment, ToolCall)]
+ENTRIES = [call for call in CALLS if call.tool == DIARY_TOOL]
 TIMES = [datetime.fromisoformat(message["sent_at"]) for message in MESSAGES]
 
 DATED = re.compile(r"([A-Z][a-z]+day) (\d+ (?:September|October|November))")
@@ -108,11 +109,52 @@ def test_the_keepers_diary_is_long_enough_to_be_folded() -> None:
 
 
 def test_diary_calls_precede_a_reply_and_are_never_adjacent() -> None:
-    for before, moment, after in zip(MOMENTS, MOMENTS[1:], MOMENTS[2:], strict=False):
+    moments = [one for one in MOMENTS if not isinstance(one, ToolCall) or one.tool == DIARY_TOOL]
+    for before, moment, after in zip(moments, moments[1:], moments[2:], strict=False):
         if isinstance(moment, ToolCall):
             assert not isinstance(before, ToolCall)
             assert not isinstance(after, ToolCall)
             assert before["role"] != "assistant"
+
+
+def test_facts_and_blocks_are_written_before_a_reply_of_quill() -> None:
+    following: Any = None
+    for moment in reversed(MOMENTS):
+        if not isinstance(moment, ToolCall):
+            following = moment
+        elif moment.tool != DIARY_TOOL:
+            assert moment.character == "Quill"
+            assert (following["role"], following["name"]) == ("assistant", "Quill")
+
+
+def test_facts_change_in_the_course_of_the_story() -> None:
+    values: dict[str, list[str]] = {}
+    for call in CALLS:
+        if call.tool == FACT_TOOL:
+            noted = get_tool(LAYERS, FACT_TOOL).arguments.model_validate(call.arguments).model_dump()
+            values.setdefault(noted["key"], []).append(noted["value"])
+    assert all(len(set(one)) == len(one) for one in values.values())
+    assert len(values) >= 4
+    assert sum(len(one) >= 3 for one in values.values()) >= 2
+
+
+def test_blocks_are_written_appended_and_corrected() -> None:
+    texts: dict[str, str] = {}
+    operations = set()
+    for call in CALLS:
+        if call.tool == BLOCK_TOOL:
+            edit = get_tool(LAYERS, BLOCK_TOOL).arguments.model_validate(call.arguments).model_dump()
+            label, content, pattern = edit["block"], edit["content"], edit["search_pattern"]
+            operations.add(edit["operation"])
+            former = texts.get(label, "")
+            assert pattern in former
+            texts[label] = {
+                "replace": content,
+                "append": f"{former}\n{content}",
+                "search_replace": former.replace(pattern, content),
+            }[edit["operation"]]
+    assert operations == {"replace", "append", "search_replace"}
+    assert set(texts) == {"persona", "user", "context"}
 
 
 UTTERANCES = [

@@ -113,7 +113,18 @@ def test_a_companion_shows_memos_diary_times_and_what_it_lacks(companion: str) -
 def test_facts_and_memories_are_learnt(learning: str) -> None:
     assert re.search(r"What was learnt: \d+ facts? and \d+ memories\n", learning)
     assert re.search(r"^ +· 0\.\d\d  (\(\w+\) )?Nell: “", learning, re.MULTILINE)
+    assert re.search(r"^ +· 0\.\d\d  .*? · importance 0\.\d\d$", learning, re.MULTILINE | re.DOTALL)
     assert "quoted, no model" in learning
+
+
+def test_a_character_sets_facts_and_edits_its_core_memory(learning: str) -> None:
+    assert "The characters set facts 4 times and edit their core memory 3 times as they go" in learning
+    assert "· winding_key: Nell wears it on a bootlace round her neck · message m034 · noted by the character" in (
+        " ".join(learning.split())
+    )
+    assert "— persona: written by the character —\n\n      My name is Quill." in learning
+    assert [name for name in segments_of(learning) if name in ("blocks", "facts")] == ["blocks", "facts"]
+    assert "What recall adds to the next call: " in learning
 
 
 @pytest.mark.parametrize(
@@ -164,7 +175,7 @@ def test_quotations_on_the_page_come_from_the_conversation() -> None:
     story = CONVERSATION.read_text("utf-8").replace('\\\\\\"', '"').replace('\\"', '"')
     blocks = "".join(re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
     quoted = re.findall(r"“(.*?)”", blocks)
-    before = r"(?:- \[message\] )?(?:\[\d\d/\d\d \d\d:\d\d\] )?(?:\w+: )?"
+    before = r"(?:- (?:\[message\] )?)?(?:\[\d\d/\d\d \d\d:\d\d\] )?(?:\w+: )?"
     spoken = re.findall(rf"^{before}([^“”\n]{{60,}})$", blocks, re.MULTILINE)
     assert len(quoted) >= 10
     assert len(spoken) >= 7

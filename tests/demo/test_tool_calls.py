@@ -1,4 +1,4 @@
-"""What of a log is a call of the diary's tool, and what stays a message."""
+"""What of a log is a call of a tool of the service that writes, and what stays a message."""
 
 from typing import Any
 
@@ -33,10 +33,32 @@ def test_a_message_may_be_several_calls() -> None:
 
 
 @pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("set_fact", {"key": "brother", "value": "Tomas"}),
+        ("memory_block_update", {"block": "user", "operation": "append", "content": "Mira."}),
+        (
+            "memory_block_update",
+            {"block": "user", "operation": "search_replace", "content": "Mira", "search_pattern": "Ida"},
+        ),
+    ],
+)
+def test_facts_and_blocks_are_called_too(tool: str, arguments: dict[str, str]) -> None:
+    made = call(tool, orjson.dumps(arguments).decode())
+    assert take_calls([says(name="Mira", tool_calls=[call(), made])]) == [
+        ToolCall("Mira", {"content": "He came."}),
+        ToolCall("Mira", arguments, tool),
+    ]
+
+
+@pytest.mark.parametrize(
     "message",
     [
         says(content="I shall remember it.", tool_calls=[call()]),
         says(tool_calls=[call(), call("set_fact")]),
+        says(tool_calls=[call("set_fact", '{"key": "brother"}')]),
+        says(tool_calls=[call("set_fact", '{"key": "brother", "value": "Tomas", "unit": "x"}')]),
+        says(tool_calls=[call("forget_fact", '{"key": "brother"}')]),
         says(tool_calls=[call(arguments="He came.")]),
         says(tool_calls=[call(arguments='"He came."')]),
         says(tool_calls=[call(arguments='{"text": "He came."}')]),
