@@ -68,16 +68,26 @@ async def _update(call: ToolCall, arguments: MemoryBlockUpdate) -> Answer:
     fault = _refuse(edit, held, scope)
     if fault is not None:
         if await is_retry(db_session, head, made, now=call.now):
-            return Answer(_word_written(edit, held), "repeated")
+            return Answer(_word_repeated(edit, held), "repeated")
         return refused(fault)
     bound = await learn(db_session, head, scope, made, say(edit), now=call.now)
     held = (await list_blocks(db_session, view, with_open=True)).get(edit.label)
-    return wrote(_word_written(edit, held), bound)
+    return wrote(_word_repeated(edit, held) if bound.is_retry else _word_written(edit, held), bound)
 
 
 def _word_written(edit: Edit, held: Block | None) -> str:
+    return f"It is written. {_word_text(edit, held)}"
+
+
+def _word_repeated(edit: Edit, held: Block | None) -> str:
+    """Return the answer to a repeated call. What it wrote can have been changed or deleted since."""
+    return f"This call was made before, so nothing is written again. {_word_text(edit, held)}"
+
+
+def _word_text(edit: Edit, held: Block | None) -> str:
     text = held.text if held else ""
-    return f"It is written. The block {edit.label!r} reads:\n{text}\nGo on with the story; do not mention the note."
+    reads = f"reads:\n{text}\n" if text else "is empty. "
+    return f"The block {edit.label!r} {reads}Go on with the story; do not mention the note."
 
 
 def _refuse(edit: Edit, held: Block | None, scope: ScopeKey) -> str | None:

@@ -14,7 +14,7 @@ from app.facts.schemas import MAX_VALUE_CHARS, FactKey, FactValue
 from app.facts.wording import word_fact
 from app.kit.tokens import count_tokens
 from app.knowledge.learning import LearningChat, learn, lock_scopes_of_tool
-from app.knowledge.reading import Viewpoint, find_deciding, view_chat
+from app.knowledge.reading import Viewpoint, find_deciding, find_newest_id, view_chat
 from app.knowledge.service import Said
 from app.layers.tool import Answer, PageNumber, Tool, ToolCall, read, refused, wrote
 from app.layers.tool_pages import word_page
@@ -26,6 +26,8 @@ Key = Annotated[
         f"At most {MAX_KEY_CHARS} characters, without a slash."
     ),
 ]
+
+_GO_ON = "Go on with the story; do not mention the note."
 
 
 class SetFact(BaseModel):
@@ -67,8 +69,32 @@ async def _set_fact(call: ToolCall, arguments: SetFact) -> Answer:
     learning = await lock_scopes_of_tool(call.db_session, call.ref, view.character)
     key = choose_key(arguments.key, await list_held(call.db_session, view))
     made = await _teach(call, head, view, learning, SET_FACT.name, say(key, arguments.value))
-    text = f"It is noted: {key} is “{arguments.value}”. Go on with the story; do not mention the note."
-    return wrote(text, made)
+    later = await _word_later(call, view, learning, key, arguments.value, made) if made.is_retry else None
+    return wrote(f"{later or f'It is noted: {key} is “{arguments.value}”.'} {_GO_ON}", made)
+
+
+async def _word_later(
+    call: ToolCall, view: Viewpoint, learning: LearningChat, key: str, value: str, made: Made
+) -> str | None:
+    """Return what the model reads if its call is a retry and something else was written about the key since.
+
+    Return None if what the call `made` wrote is the newest statement about the key, or if the key has `value` anyway.
+    """
+    deciding = await find_deciding(call.db_session, view, KIND, key)
+    if deciding is not None and deciding.content == value:
+        return None
+    newest_id = await find_newest_id(call.db_session, learning.choose_scope(deciding), KIND, key)
+    if newest_id == made.binding_id:  # it waits for its reply
+        return None
+    if deciding is not None and deciding.statement_id == newest_id:
+        if deciding.content is None:
+            what = "The user has deleted" if deciding.origin == "person" else "You have forgotten"
+            return f"{what} the fact {key} since it was noted, so it is not noted again. Do not repeat the call."
+        since = f"since then, {key} is “{deciding.content}”"
+    else:
+        since = f"a later call has changed {key}"
+    again = f"To note something else about it, call `{SET_FACT.name}` with other words."
+    return f"This call was made before, so it changes nothing: {since}. {again}"
 
 
 async def _forget_fact(call: ToolCall, arguments: ForgetFact) -> Answer:

@@ -126,7 +126,7 @@ def _document_call(tools: list[Tool]) -> Any:
         """Run a tool that the model has called. The body is the arguments of the call.
 
         A call that is sent again within ten minutes changes nothing, unless a message was appended or the newest one
-        was changed in between. If the user has deleted the diary entry that the call wrote, the answer says so.
+        was changed in between. If what the call wrote was deleted or changed since, the answer says so.
 
         What the tool writes belongs to one reply: an assistant message that is not a thought and calls no tools.
         Contexts contain what the tool writes only while this reply is on the line with the same text. Without

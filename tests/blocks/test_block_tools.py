@@ -340,3 +340,22 @@ async def test_without_a_user_a_tool_writes_for_the_chat(api: httpx.AsyncClient)
     await update(api, "append", "Mira likes tea.")
     assert (await get(api, "/blocks/user"))["scope"] == "chat"
     assert await texts(api, under="/v1") == {}
+
+
+@pytest.mark.parametrize(("operation", "pattern"), [("append", None), ("search_replace", "tea")])
+async def test_a_retry_says_what_the_block_reads_now(
+    api: httpx.AsyncClient, operation: str, pattern: str | None
+) -> None:
+    await begin(api)
+    await put_block(api, TEA["user"])
+    await append(api, talk(1, 2))
+    assert (await update(api, operation, "rum", pattern)).startswith(
+        "It is written. The block 'user' reads:\nMira likes"
+    )
+    again = "This call was made before, so nothing is written again. The block 'user' "
+    assert "rum" in await update(api, operation, "rum", pattern)
+    await put_block(api, "Mira sails.", status=200)
+    assert (await update(api, operation, "rum", pattern)).startswith(f"{again}reads:\nMira sails.\n")
+    await put_block(api, "", status=200)
+    assert (await update(api, operation, "rum", pattern)).startswith(f"{again}is empty. Go on")
+    assert await texts(api) == {"user": ""}

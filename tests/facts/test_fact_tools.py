@@ -381,3 +381,48 @@ async def test_without_a_user_a_tool_writes_for_the_chat(api: httpx.AsyncClient)
     await note(api, "lamp", "green")
     assert (await get(api, "/facts/lamp"))["scope"] == "chat"
     assert await held(api, under="/v1") == {}
+
+
+async def test_a_deleted_fact_is_not_noted_again_by_a_retry(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    noted = await note(api, "lamp", "green")
+    assert noted.startswith("It is noted: lamp is “green”.")
+    assert await note(api, "lamp", "green") == noted
+    await delete_fact(api, "lamp")
+    told = await note(api, "lamp", "green")
+    assert told.startswith("The user has deleted the fact lamp since it was noted, so it is not noted again.")
+    assert await held(api) == {}
+
+
+@pytest.mark.parametrize("scope", ["chat", "user"])
+async def test_a_retry_names_the_value_that_a_person_set(api: httpx.AsyncClient, scope: str) -> None:
+    await learn_wide(api, scope=scope)
+    await append(api, talk(1, 2))
+    await note(api, "lamp", "green")
+    await set_fact(api, "lamp", "red", status=200 if scope == "chat" else 201)
+    told = await note(api, "lamp", "green")
+    assert told.startswith("This call was made before, so it changes nothing: since then, lamp is “red”.")
+    assert await held(api) == {"lamp": "red"}
+    await set_fact(api, "lamp", "green", status=200)
+    assert (await note(api, "lamp", "green")).startswith("It is noted: lamp is “green”.")
+
+
+@pytest.mark.parametrize("messages", [1, 2])
+async def test_a_retry_says_that_a_later_call_changed_the_fact(api: httpx.AsyncClient, messages: int) -> None:
+    await begin(api)
+    await append(api, talk(1, messages))
+    noted = await note(api, "lamp", "green")
+    assert await note(api, "lamp", "green") == noted
+    await note(api, "lamp", "red")
+    told = await note(api, "lamp", "green")
+    changed = "a later call has changed lamp" if messages == 1 else "since then, lamp is “red”"
+    assert told.startswith(f"This call was made before, so it changes nothing: {changed}. To note something else")
+
+
+async def test_a_retry_says_that_the_fact_was_forgotten(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await note(api, "lamp", "green")
+    await call(api, "forget_fact", {"key": "lamp"})
+    assert (await note(api, "lamp", "green")).startswith("You have forgotten the fact lamp since it was noted")
