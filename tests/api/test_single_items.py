@@ -1,6 +1,7 @@
 """Every item of a list can be read alone, on any line of its chat."""
 
 from collections.abc import AsyncIterator
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -31,9 +32,38 @@ def test_every_list_is_walked_through() -> None:
     assert set(LISTS) == {"/messages"} | BY_ITSELF | of_the_layers
 
 
+@pytest.fixture(scope="module")
+def tenant() -> str:
+    """The tenant of all tests of this file, so that those that only read can share a chat."""
+    return f"t-{uuid4().hex}"
+
+
+@pytest.fixture(scope="module")
+def made() -> list[Json]:
+    """The chat that tests share, once one of them has made it."""
+    return []
+
+
 @pytest.fixture
-async def chat(api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock) -> Json:
-    """A chat with something in each list, restored from a checkpoint; as it was on the former line."""
+async def chat(api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock, made: list[Json]) -> Json:
+    """A chat with something in each list, restored from a checkpoint; as it was on the former line.
+
+    The tests share it until one of them changes it.
+    """
+    if not made:
+        made.append(await _make_chat(api, quoting_dispatcher, clock))
+    return made[0]
+
+
+@pytest.fixture
+async def changing(api: httpx.AsyncClient, chat: Json, made: list[Json]) -> AsyncIterator[Json]:
+    """The same chat, for a test that changes it. The next test makes another one."""
+    yield chat
+    made.clear()
+    ok(await api.delete("/v1/chats/c"), 204)
+
+
+async def _make_chat(api: httpx.AsyncClient, quoting_dispatcher: Dispatcher, clock: SteppedClock) -> Json:
     await put(api, settings=list_settings())
     await append(api, talk(1, 20))
     for sample in SAMPLES.values():
@@ -66,18 +96,18 @@ async def test_an_item_can_be_read_on_another_line(api: httpx.AsyncClient, chat:
             assert unknown["code"] == "line_not_found"
 
 
-async def test_a_deleted_memo_stays_on_the_former_line(api: httpx.AsyncClient, chat: Json) -> None:
+async def test_a_deleted_memo_stays_on_the_former_line(api: httpx.AsyncClient, changing: Json) -> None:
     memo = (await get(api, "/memos"))["items"][0]
     ok(await api.delete(f"/v1/chats/c/memos/{memo['id']}"), 204)
     await get(api, f"/memos/{memo['id']}", 404)
-    assert await get(api, f"/memos/{memo['id']}", line=chat["line"]) == memo
+    assert await get(api, f"/memos/{memo['id']}", line=changing["line"]) == memo
 
 
-async def test_a_chat_can_be_read_on_another_line(api: httpx.AsyncClient, chat: Json) -> None:
+async def test_a_chat_can_be_read_on_another_line(api: httpx.AsyncClient, changing: Json) -> None:
     await append(api, talk(21, 24))
     assert (await get(api, ""))["counters"]["messages"] == 24
-    assert await get(api, "", line=chat["line"]) == chat
-    included = (await get(api, "/inclusion", line=chat["line"]))["items"]
+    assert await get(api, "", line=changing["line"]) == changing
+    included = (await get(api, "/inclusion", line=changing["line"]))["items"]
     assert [item["seq"] for item in included] == list(range(1, 21))
     assert [item["seq"] for item in (await get(api, "/inclusion"))["items"]] == list(range(1, 25))
 
