@@ -4,6 +4,7 @@ The time of a long text is compared with that of ten texts a tenth as long, both
 other processes do not matter. A quadratic pattern needs ten times as long, a linear one as long.
 """
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -55,6 +56,8 @@ _RULES = "# Examples\n- Mira told Kai that she would never go back there."
 _MOST_TIMES = 1.5
 _NEGLIGIBLE_S = 0.03
 _MEASUREMENTS = 12  # a processor whose speed changes by half in a moment makes one of them false, not all
+_HUGE = 50 if "TESTS_EXAMPLES" in os.environ else 20
+"""How many times as long as the longest answer a huge one is; its time is still some ten times `_NEGLIGIBLE_S`."""
 
 
 def _judged(profile: Profile[Any]) -> Read:
@@ -159,7 +162,7 @@ def test_reading_takes_time_in_proportion(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["memos", "summary", "scene", "scene break", "learnt"])
 def test_a_huge_answer_takes_time_in_proportion(name: str) -> None:
-    huge = 50 * MAX_ANSWER_CHARS
+    huge = _HUGE * MAX_ANSWER_CHARS
     pumps = (" ", "\n", " \n", "<think>", "<think ", "</think>", "a ", "<|", "{", "\u3000")
     assert [p for p in pumps if _is_slow(READERS[name], partial(_text, "", p), huge)] == []
 
@@ -188,9 +191,15 @@ def _is_slow(read: Read, text_of: Callable[[int], str], chars: int) -> bool:
 
 
 def _takes_at_least(least_s: float, read: Read, text: str) -> bool:
-    """Whether ten readings of a text take as long as this; the readings end once they have."""
-    left_s = least_s
-    for _ in range(10):
+    """Whether ten readings of a text take as long as this; the readings end once that is clear.
+
+    It is clear after two, if ten as short as the shorter one would take as long.
+    """
+    first, second = _time_s(read, text), _time_s(read, text)
+    if 10 * min(first, second) >= least_s:
+        return True
+    left_s = least_s - first - second
+    for _ in range(8):
         left_s -= _time_s(read, text)
         if left_s <= 0:
             return True
