@@ -11,7 +11,7 @@ from tests.oracle.knowledge_machine import KnowledgeMachine
 from tests.oracle.runner import SHARDS, run_examples
 from tests.scripted_model import ScriptedModel
 
-EXAMPLES = 32
+EXAMPLES = 16
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))

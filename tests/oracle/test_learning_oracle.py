@@ -10,7 +10,7 @@ from tests.oracle.learning_machine import LearningMachine, LearningService
 from tests.oracle.runner import SHARDS, run_examples
 from tests.scripted_model import ScriptedModel
 
-EXAMPLES = 32
+EXAMPLES = 16
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))

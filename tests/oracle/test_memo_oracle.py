@@ -11,7 +11,7 @@ from tests.oracle.runner import SHARDS, run_examples
 from tests.oracle.service import Service
 from tests.scripted_model import ScriptedModel
 
-EXAMPLES = 48
+EXAMPLES = 32
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))

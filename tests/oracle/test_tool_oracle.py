@@ -11,7 +11,7 @@ from tests.oracle.service import Service
 from tests.oracle.tool_machine import ToolMachine
 from tests.scripted_model import ScriptedModel
 
-EXAMPLES = 32
+EXAMPLES = 16
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
