@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import httpx
 import pytest
@@ -21,8 +20,15 @@ JSON = "Content-Type: application/json"
 
 
 @pytest.fixture
-async def port(tmp_path: Path, database_url: str, servers: Urls, key: str) -> AsyncIterator[int]:
+def port(key: str, service: int) -> int:
     """The port of an API with short deadlines, on a database with a key."""
+    return service
+
+
+@pytest.fixture(scope="module")
+async def service(tmp_path_factory: pytest.TempPathFactory, database_url: str, servers: Urls) -> AsyncIterator[int]:
+    """The port of the API, which the tests share."""
+    folder = tmp_path_factory.mktemp("api")
     port = free_port("127.0.0.1", 0)
     environment = {
         **ALLOCATOR,
@@ -35,7 +41,9 @@ async def port(tmp_path: Path, database_url: str, servers: Urls, key: str) -> As
         "MEMOBOOK_MAX_CONNECTIONS": "10",
     }
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "app.cli", "api", "--port", str(port)), cwd=tmp_path, env=environment
+        *(sys.executable, "-m", "app.cli", "api", "--port", str(port)),
+        cwd=folder,
+        env=environment,
     )
 
     async def answers() -> bool:
