@@ -70,8 +70,9 @@ check-long: check ## check with new examples, tests/oracle with 1024 examples ea
 
 # The tests that try more in check-long.
 LONGER := tests/oracle tests/api/test_bad_input.py tests/api/test_etags.py tests/facts/test_plans.py \
-	tests/chats/test_rename_sessions.py tests/scenes/test_changing_story.py tests/local/test_conversion.py \
-	tests/vault/test_damaged_values.py tests/house/test_linear_parsing.py
+	tests/blocks/test_plans.py tests/knowledge/test_plans.py tests/chats/test_rename_sessions.py \
+	tests/scenes/test_changing_story.py tests/local/test_conversion.py tests/vault/test_damaged_values.py \
+	tests/house/test_linear_parsing.py
 
 # The minutes of the soak in check-long.
 SOAK_MINUTES ?= 5

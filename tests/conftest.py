@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-import asyncpg
 import httpx
 import pytest
 from fastapi import FastAPI
@@ -41,6 +40,7 @@ from app.migrate import migrate
 from app.pipeline import open_database
 from app.registry import LAYERS
 from tests import run_order
+from tests.databases import clone, run, set_name
 from tests.facts.asking import begin
 from tests.layers.sample import Stage
 from tests.memories.asking import Learner
@@ -78,6 +78,7 @@ POSTGRES_SETTINGS = {
     # Nothing is kept, so nothing has to be safe on the disk.
     "fsync": "off",
     "synchronous_commit": "off",
+    "full_page_writes": "off",
     # Its background processes are idle: together they need more time than the statements of most tests.
     "checkpoint_timeout": "1d",
     "max_wal_size": "2GB",
@@ -178,8 +179,8 @@ def short_path() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 async def template(servers: Urls) -> str:
     """The name of a migrated database that others are cloned from."""
-    await _run(servers, f"CREATE DATABASE {TEMPLATE}")
-    migrate_url = _named(servers.database_url, TEMPLATE)
+    await run(servers, f"CREATE DATABASE {TEMPLATE}")
+    migrate_url = set_name(servers.database_url, TEMPLATE)
     await asyncio.to_thread(migrate, sqlalchemy_url(migrate_url))
     await watch_revisions(migrate_url)
     return TEMPLATE
@@ -188,13 +189,13 @@ async def template(servers: Urls) -> str:
 @pytest.fixture(scope="session")
 async def database_url(servers: Urls, template: str) -> str:
     """The database of this process of the run; it has a key, so every request needs one."""
-    return await _clone(servers, template)
+    return await clone(servers, template)
 
 
 @pytest.fixture
 async def fresh_database_url(servers: Urls, template: str) -> str:
     """A database of the test's own, without any key."""
-    return await _clone(servers, template)
+    return await clone(servers, template)
 
 
 @pytest.fixture
@@ -388,23 +389,3 @@ async def workers(database_url: str, model: ScriptedModel, nothing_due: None) ->
 def sqlalchemy_url(url: str) -> str:
     """The same database for SQLAlchemy."""
     return "postgresql+asyncpg://" + url.split("://", 1)[1]
-
-
-async def _clone(servers: Urls, template: str) -> str:
-    name = f"db_{uuid4().hex}"
-    await _run(servers, f"CREATE DATABASE {name} TEMPLATE {template}")
-    return _named(servers.database_url, name)
-
-
-def _named(url: str, name: str) -> str:
-    """The URL of another database of the same server."""
-    head, query = url.split("?", 1)
-    return f"{head.rsplit('/', 1)[0]}/{name}?{query}"
-
-
-async def _run(servers: Urls, statement: str) -> None:
-    connection = await asyncpg.connect(servers.database_url.replace("+asyncpg", ""))
-    try:
-        await connection.execute(statement)
-    finally:
-        await connection.close()

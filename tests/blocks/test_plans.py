@@ -1,8 +1,11 @@
 """The plan of the query of blocks among many statements: index lookups alone, and no more than are needed.
 
-Nothing before the newest `replace` is read, and no memories after the most important ones that hold.
+Nothing before the newest `replace` is read, and no memories after the most important ones that hold. `make check` has a
+tenth of the statements, `make check-long` a million.
 """
 
+import os
+from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
@@ -10,10 +13,12 @@ import orjson
 import pytest
 
 from app.blocks.queries import BLOCKS_OF_LINE
+from app.local.running import Urls
+from tests.databases import FILL_S, UNWATCHED, cloned, fill, name_of
 from tests.plans import INDEX_SCANS, count_blocks, count_rows, fetch_plan, list_scans
 from tests.revision_watch import unwatch_revisions
 
-USERS = 2_000
+USERS = 20_000 if "TESTS_EXAMPLES" in os.environ else 2_000
 OPERATIONS = 50
 
 FILL = f"""
@@ -92,22 +97,38 @@ FILL_TAKEN_BACK = """
     ANALYZE statements, teachings"""
 
 
-async def test_blocks_are_found_by_indexes_alone(fresh_database_url: str) -> None:
-    found, plan = await explain(fresh_database_url, FILL)
+@pytest.fixture(scope="module")
+async def operations_of_all(servers: Urls, template: str) -> AsyncIterator[str]:
+    """The name of a database with the operations on the blocks of all users."""
+    async with cloned(servers, template) as url:
+        await unwatch_revisions(url)
+        await fill(url, f"{UNWATCHED}; {FILL}")
+        yield name_of(url)
+
+
+@pytest.fixture
+async def filled(servers: Urls, operations_of_all: str) -> AsyncIterator[str]:
+    """The URL of a copy of that database."""
+    async with cloned(servers, operations_of_all) as url:
+        yield url
+
+
+async def test_blocks_are_found_by_indexes_alone(filled: str) -> None:
+    found, plan = await explain(filled)
     assert [len(rows) for rows in found] == [10, 0]
     assert count_blocks(plan) < 200
 
 
-async def test_only_the_most_important_memories_are_read(fresh_database_url: str) -> None:
-    found, plan = await explain(fresh_database_url, FILL + ";" + FILL_MEMORIES)
+async def test_only_the_most_important_memories_are_read(filled: str) -> None:
+    found, plan = await explain(filled, FILL_MEMORIES)
     numbers = [int(key.removeprefix("memory ")) for _, _, key, *_ in found[1]]
     assert sorted(numbers, reverse=True) == [n for n in range(OF_ONE - 1, 0, -1) if n % 10 > 1][:50]
     assert count_blocks(plan) < 1_000
 
 
 @pytest.mark.parametrize(("user", "found_most"), [(9, 50), (11, 0)])
-async def test_newer_memories_are_left_in_the_index(fresh_database_url: str, user: int, found_most: int) -> None:
-    found, plan = await explain(fresh_database_url, FILL + ";" + FILL_LESS_IMPORTANT, user=user)
+async def test_newer_memories_are_left_in_the_index(filled: str, user: int, found_most: int) -> None:
+    found, plan = await explain(filled, FILL_LESS_IMPORTANT, user=user)
     numbers = [int(key.removeprefix("own ")) for _, _, key, *_ in found[1]]
     first = OF_ONE // 2
     assert numbers == [first, *(n for n in range(first - 1, 0, -1) if n % 5)][:found_most]
@@ -118,24 +139,24 @@ async def test_newer_memories_are_left_in_the_index(fresh_database_url: str, use
 
 
 @pytest.mark.parametrize(("live", "found_others"), [(">= 30 * 200", 30), ("< 30", 0)], ids=["newest", "oldest"])
-async def test_few_texts_taken_back_are_read(fresh_database_url: str, live: str, found_others: int) -> None:
+async def test_few_texts_taken_back_are_read(filled: str, live: str, found_others: int) -> None:
     fill = FILL_TAKEN_BACK.format(live=live)
-    found, plan = await explain(fresh_database_url, FILL + ";" + fill, user=13)
+    found, plan = await explain(filled, fill, user=13)
     assert len(found[1]) == 1 + found_others
     assert count_rows(plan, "statements") < 500
     assert count_blocks(plan) < 3_000
 
 
-async def explain(fresh_database_url: str, fill: str, *, user: int = 7) -> tuple[list[list[Any]], dict[str, Any]]:
-    """Fill the tables and return the rows that the query finds, and its plan, which has nothing but index scans.
+async def explain(filled: str, more: str = "", *, user: int = 7) -> tuple[list[list[Any]], dict[str, Any]]:
+    """Add more rows and return what the query finds, and its plan, which has nothing but index scans.
 
     The query is that of the chat of a user.
     """
     query = QUERY.replace("chat7", f"chat{user}")
-    await unwatch_revisions(fresh_database_url)
-    connection = await asyncpg.connect(fresh_database_url.replace("+asyncpg", ""))
+    connection = await asyncpg.connect(filled.replace("+asyncpg", ""))
     try:
-        await connection.execute(fill, timeout=300)
+        if more:
+            await connection.execute(more, timeout=FILL_S)
         found = orjson.loads(await connection.fetchval(query))
         plan = await fetch_plan(connection, query)
     finally:

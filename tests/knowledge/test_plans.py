@@ -1,9 +1,11 @@
 """The plans of the statements that read what lines taught, and memories, among many of other chats, users and tenants.
 
 They read by indexes alone, and no more than the chat, its user and its tenant have, also without statistics.
+`make check` has 80,000 statements, `make check-long` a million.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Sized
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,6 +26,7 @@ from app.knowledge.liveness import TENANT_KEY
 from app.knowledge.reading import Viewpoint
 from app.knowledge.scopes import ScopeKey
 from app.layers.documents import list_documents
+from app.local.running import Urls
 from app.memories import compare_queries as compared
 from app.memories import queries as memories
 from app.memories.layer import LAYER
@@ -33,10 +36,11 @@ from app.memories.queries import Choice, Keeping
 from app.pipeline import open_database
 from app.registry import LAYERS
 from tests.conftest import sqlalchemy_url
+from tests.databases import UNWATCHED, cloned, fill, name_of
 from tests.plans import count_blocks, fetch_plan, list_nodes
 from tests.revision_watch import unwatch_revisions
 
-USERS = 1_000
+USERS = 17_000 if "TESTS_EXAMPLES" in os.environ else 1_000
 """Each has a chat that taught 20 facts and 30 memories of the user, and 10 memories of its own, one each message."""
 
 OF_TENANT = 10
@@ -175,16 +179,22 @@ READERS: Mapping[str, tuple[int, Reader]] = {
 """What is read, each with the number of results."""
 
 
+@pytest.fixture(scope="module")
+async def statements_of_all(servers: Urls, template: str) -> AsyncIterator[str]:
+    """The name of a database with the statements of all, and no statistics yet."""
+    async with cloned(servers, template) as url:
+        await unwatch_revisions(url)
+        await fill(url, f"{UNWATCHED}; {FILL}")
+        yield name_of(url)
+
+
 @pytest.fixture
-async def filled(fresh_database_url: str, clock: SteppedClock) -> AsyncIterator[Database]:
-    """A database with the statements of all, and no statistics yet."""
-    await unwatch_revisions(fresh_database_url)
-    url = sqlalchemy_url(fresh_database_url)
-    opened = open_database(url, LAYERS, clock=clock, settle_s=0, notify=lambda: None, pool_size=1)
-    async with opened.raw() as connection:
-        await connection.execute(FILL, timeout=300)
-    yield opened
-    await opened.close()
+async def filled(servers: Urls, statements_of_all: str, clock: SteppedClock) -> AsyncIterator[Database]:
+    """A copy of that database."""
+    async with cloned(servers, statements_of_all) as url:
+        opened = open_database(sqlalchemy_url(url), LAYERS, clock=clock, settle_s=0, notify=lambda: None, pool_size=1)
+        yield opened
+        await opened.close()
 
 
 async def read(database: Database, reader: Reader) -> tuple[int, LoggedQuery]:
