@@ -46,4 +46,5 @@ row in a nested loop."""
 
 
 NOT_BY_INDEX = "IS TRUE"
-"""Appended to `(column = value)`: the planner then does not look up rows by an index on this column."""
+"""Appended to `(column = value)` or `(column IS NOT NULL)`: the planner then does not look up rows by an index on this
+column, or by one that has only the rows with such a value."""

@@ -10,7 +10,7 @@ from sqlalchemy import func, insert, select
 
 from app.kit.db import DbSession
 from app.kit.owners import CHAT_WIDE, NO_LINE
-from app.kit.planner import ONE_LOOKUP_EACH
+from app.kit.planner import NOT_BY_INDEX, ONE_LOOKUP_EACH
 from app.knowledge.known import Known, Rating
 from app.knowledge.liveness import (
     IS_ON_CURRENT_LINE,
@@ -136,7 +136,7 @@ _POSITIONS = f"""
     SELECT DISTINCT ON (t.statement_id) t.statement_id, t.chat_key, t.line_id, t.first_seq
     FROM teachings t
     WHERE t.statement_id = ANY($3) AND NOT t.hidden AND CASE WHEN t.chat_key = $1 THEN t.line_id = $2
-        ELSE t.wide_key IS NOT NULL AND {IS_ON_CURRENT_LINE} END
+        ELSE (t.wide_key IS NOT NULL) {NOT_BY_INDEX} AND {IS_ON_CURRENT_LINE} END
     ORDER BY t.statement_id, t.chat_key IS NOT DISTINCT FROM $1 DESC, t.first_seq DESC, t.chat_key"""  # noqa: S608
 
 _WRITTEN = f"""
