@@ -96,8 +96,27 @@ async def show_again(db_session: DbSession, head: Head, *, now: datetime) -> Non
     These are the messages that the next context needs. What it may no longer hide before them is left to the job, so
     that a removal does not read a long line as a whole. The caller has locked the line's row, and schedules the job.
     """
-    sight = await _read_sight(db_session, head)
-    await hide_by_scenes(db_session, head, [], find_rest(sight.hidden, head.head_seq)[-1:], now=now)
+    first_seq = await find_last_hidden(db_session, head) + 1
+    if first_seq <= head.head_seq:
+        await hide_by_scenes(db_session, head, [], [(first_seq, head.head_seq)], now=now)
+
+
+async def find_last_hidden(db_session: DbSession, head: Head) -> int:
+    """Return the last seq of the last scene that `read_sight` would hide, or 0, without reading the scenes before it.
+
+    The line's row does not have to be locked.
+    """
+    keep = _keep_of(head)
+    if keep is None or keep < 0:
+        return 0
+    breaks = await queries.list_newest_breaks(db_session, head, keep + 1)
+    has_open = await has_message_after(db_session, *head.line, breaks[0] if breaks else 0)
+    old = breaks[max(keep - has_open, 0) :]
+    if not old:
+        return 0
+    covered_seq = (await read_recap_state(db_session, head)).covered_seq
+    _, kept_from = await _read_kept(db_session, head)
+    return await queries.find_last_told(db_session, head, min(old[0], covered_seq, kept_from - 1)) or 0
 
 
 async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:
@@ -106,32 +125,46 @@ async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:
     At least `history.keep_messages` messages stay in sight, as many as the history keeps after a cut.
     """
     head = made.head
-    sight = await _read_sight(db_session, head)
+    sight = await read_sight(db_session, head)
     if NAME in head.cursors:
         head.cursors[NAME] = replace(OpenScene.from_json(head.cursors[NAME]), hide_in=sight.missing).to_json()
     await hide_by_scenes(db_session, head, sight.hidden, find_rest(sight.hidden, head.head_seq), now=made.now)
 
 
 @dataclass(frozen=True, slots=True)
-class _Sight:
+class Sight:
     """The ranges that auto-hide may hide, and `count_missing` of the other old scenes."""
 
     hidden: Sequence[Range]
     missing: int
 
 
-async def _read_sight(db_session: DbSession, head: Head) -> _Sight:
-    keep_messages = head.settings.history.keep_messages
+async def read_sight(db_session: DbSession, head: Head) -> Sight:
+    """Read all closed scenes of a line, and return what auto-hide may hide.
+
+    The line's row does not have to be locked.
+    """
     scenes = await queries.list_closed(db_session, head)
     last_break = scenes[-1][1] if scenes else 0
     has_open = await has_message_after(db_session, *head.line, last_break)
-    keep = SceneSettings.of(head.settings).auto_hide if hides(head) else None
+    keep = _keep_of(head)
     covered_seq = (await read_recap_state(db_session, head)).covered_seq
-    newest = await _list_newest(db_session, head, keep_messages)
-    kept_from = newest[0] if len(newest) == keep_messages else 1
+    newest, kept_from = await _read_kept(db_session, head)
     hidden = choose_hidden(scenes, has_open=has_open, keep=keep, covered_seq=covered_seq, kept_from=kept_from)
     old = list_old(scenes, has_open=has_open, keep=keep, covered_seq=covered_seq)
-    return _Sight(hidden, count_missing(old, newest, keep_messages, kept_from))
+    return Sight(hidden, count_missing(old, newest, head.settings.history.keep_messages, kept_from))
+
+
+def _keep_of(head: Head) -> int | None:
+    """Return how many of the newest scenes stay in sight; None or a negative number hides nothing."""
+    return SceneSettings.of(head.settings).auto_hide if hides(head) else None
+
+
+async def _read_kept(db_session: DbSession, head: Head) -> tuple[list[int], int]:
+    """Return the seqs of the newest messages (`count_missing`), and the first seq that has to stay in sight."""
+    keep_messages = head.settings.history.keep_messages
+    newest = await _list_newest(db_session, head, keep_messages)
+    return newest, newest[0] if len(newest) == keep_messages else 1
 
 
 async def _list_newest(db_session: DbSession, head: Head, most: int) -> list[int]:

@@ -52,6 +52,10 @@ _CLOSED_WITH_TEXT = f"""
 
 _CLOSED = f"SELECT {_CLOSED_SCENE} FROM {_WITH_WORK} WHERE {_LIVE} ORDER BY s.last_seq"  # noqa: S608
 
+_LAST_TOLD = f"""
+    SELECT s.last_seq FROM scenes s WHERE {_LIVE} AND s.last_seq <= $3 AND {_HOLDS}
+    ORDER BY s.last_seq DESC LIMIT 1"""  # noqa: S608
+
 _OVERLAPPING = f"""
     SELECT {_CLOSED_SCENE}, s.filters::text AS filters FROM {_WITH_WORK}
     WHERE {_LIVE} AND s.last_seq BETWEEN $3 AND (
@@ -118,6 +122,12 @@ async def list_closed(db_session: DbSession, head: Head) -> list[tuple[int, int,
     """Return (first_seq, last_seq, has a valid recap or needs none) of all closed scenes, in order."""
     rows = await db_session.raw.fetch(_CLOSED, *head.line)
     return [(row["first_seq"], row["last_seq"], row["state"] in ("made", "empty")) for row in rows]
+
+
+async def find_last_told(db_session: DbSession, head: Head, last_seq: int) -> int | None:
+    """Return the last seq of the newest closed scene up to `last_seq` that has a valid recap or needs none, or None."""
+    last: int | None = await db_session.raw.fetchval(_LAST_TOLD, *head.line, last_seq)
+    return last
 
 
 async def list_recaps(

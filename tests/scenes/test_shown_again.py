@@ -1,15 +1,25 @@
 """What auto-hide may no longer hide is in the very next context, also while no worker runs."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from itertools import product
+from uuid import UUID
 
 import httpx
 import pytest
 
+from app.chats.heads import lock_line, read_head
+from app.chats.settings import effective
 from app.dispatcher import Dispatcher
 from app.kit.clock import SteppedClock
+from app.kit.db import Database
+from app.kit.ids import chat_key
+from app.scenes.hide_job import find_last_hidden, read_sight, show_again
 from tests.background import settle_rounds
+from tests.plans import count_rows, fetch_plan
 from tests.scenes.story import BY_HAND, set_break, story_model
 from tests.scripted_model import ScriptedModel
+from tests.statements import clear_statistics, watched
 from tests.talk import Json, append, cut_off, hide, ok, put, reimport, said, soft_delete, talk
 from tests.words import numbers
 
@@ -139,3 +149,82 @@ async def test_hiding_is_left_to_the_job(
     assert await sight(api, "c") == (61, 21, numbers(1, 40))
     await settle_rounds(dispatcher, clock)
     assert await sight(api, "c") == (61, 21, numbers(1, 60))
+
+
+async def line_of(database: Database, tenant: str) -> tuple[UUID, UUID]:
+    """The key and the current line of the chat `c`."""
+    key = chat_key(tenant, "c")
+    async with database.raw() as connection:
+        return key, await connection.fetchval(
+            "SELECT line_id FROM chats WHERE chat_key = $1 AND line_status = 'current'", key
+        )
+
+
+async def begin_many_scenes(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, *, scenes: int
+) -> None:
+    """Scenes of two messages each, of which all but the newest eight are hidden."""
+    model.otherwise = story_model()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 2 * scenes))
+    for last in range(2, 2 * scenes + 1, 2):
+        await set_break(api, last)
+    await settle_rounds(dispatcher, clock)
+    assert (await sight(api, "c"))[2] == numbers(1, 2 * scenes - 16)
+
+
+async def test_of_many_scenes_only_the_last_are_read(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+) -> None:
+    await begin_many_scenes(api, dispatcher, clock, model, scenes=60)
+    found = await sight(api, "c")
+    line = await line_of(database, tenant)
+    async with watched(database) as seen, database.unit_of_work() as db_session:
+        head = await lock_line(db_session, *line)
+        assert head is not None
+        await show_again(db_session, head, now=clock())
+    queries = [one for one in seen.logged if "FROM scenes" in one.query]
+    async with database.raw() as connection:
+        await clear_statistics(connection, "scenes")
+        plans = [await fetch_plan(connection, one.query, *one.args) for one in queries]
+    assert queries
+    assert sum(count_rows(plan, "scenes") for plan in plans) < 10
+    assert await sight(api, "c") == found
+
+
+async def test_it_shows_what_the_job_would_show_at_the_end(
+    api: httpx.AsyncClient,
+    database: Database,
+    tenant: str,
+    dispatcher: Dispatcher,
+    clock: SteppedClock,
+    model: ScriptedModel,
+) -> None:
+    await begin_many_scenes(api, dispatcher, clock, model, scenes=16)
+    line = await line_of(database, tenant)
+    stale = "UPDATE scenes SET source_hash = 'x' WHERE chat_key = $1 AND last_seq = ANY($2)"
+    found = set()
+    for has_open, stale_seqs in product((False, True), ([], [12], [4, 6, 12, 20, 22])):
+        if has_open and not stale_seqs:
+            await append(api, talk(33, 33))
+        async with database.unit_of_work() as db_session:
+            await db_session.raw.execute("SAVEPOINT unchanged")
+            await db_session.raw.execute(stale, line[0], stale_seqs)
+            head = await read_head(db_session, *line)
+            assert head is not None
+            for auto_hide, keep_messages in product((None, -1, 0, 1, 2, 5, 15, 16, 17, 50), (1, 4, 20, 31, 40)):
+                settings = {"auto_hide": auto_hide, "detect": False}
+                history = {"keep_messages": keep_messages, "max_messages": 100}
+                chosen = effective({"preset": "scenes", "scenes": settings, "history": history})
+                other = replace(head, settings=chosen)
+                hidden = (await read_sight(db_session, other)).hidden
+                last_seq = await find_last_hidden(db_session, other)
+                assert last_seq == (hidden[-1][1] if hidden else 0)
+                found.add(last_seq)
+            await db_session.raw.execute("ROLLBACK TO unchanged")
+    assert len(found) > 8
