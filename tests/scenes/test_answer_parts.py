@@ -231,3 +231,23 @@ def test_a_recap_of_a_person_stays_whole_if_unchanged(written: str) -> None:
     assert changed == RENDERED.replace(FACTS, written)
     before = parse_recap(f"# Outcomes\n(unchanged)\n{MARKED}", former=f"{written}\n# Outcomes\n- Kai left.")
     assert before == RENDERED.replace(FACTS, f"{written}\n- Kai left.")
+
+
+def test_all_fields_of_json_by_a_person_are_kept() -> None:
+    former = json.dumps(
+        {"title": "The storm", "outcomes": ["Mira left."], "notes": "Kai lies.", "characters": {"Mira": "is wounded"}}
+        | {"threads": [], "state": {"place": "at sea"}}
+    )
+    kept = parse_recap(f"# Outcomes\n(unchanged)\n{MARKED}", former=former)
+    for text in ("The storm", "Kai lies.", "Mira: is wounded", "Mira left.", "Who sent the feather?"):
+        assert text in kept
+
+
+@pytest.mark.parametrize("depth", [300, 700])
+def test_deeply_nested_json_is_read_or_refused(depth: int) -> None:
+    nested = f'{{"outcomes": {"[" * depth}"Mira left."{"]" * depth}, "state": {{"place": "at sea"}}}}'
+    try:
+        assert parse_scene_recap(nested).outcomes == "- Mira left."
+    except UnusableAnswer:
+        assert depth > 300
+    assert "Mira left." in parse_recap(f"# Outcomes\n(unchanged)\n{MARKED}", former=nested)
