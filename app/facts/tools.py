@@ -88,8 +88,8 @@ async def _word_later(
         return None
     if deciding is not None and deciding.statement_id == newest_id:
         if deciding.content is None:
-            what = "The user has deleted" if deciding.origin == "person" else "You have forgotten"
-            return f"{what} the fact {key} since it was noted, so it is not noted again. Do not repeat the call."
+            how = "The user has deleted the fact {}" if deciding.origin == "person" else "The fact {} was forgotten"
+            return f"{how.format(key)} since it was noted, so it is not noted again. Do not repeat the call."
         since = f"since then, {key} is “{deciding.content}”"
     else:
         since = f"a later call has changed {key}"
@@ -107,6 +107,12 @@ async def _forget_fact(call: ToolCall, arguments: ForgetFact) -> Answer:
         known = ", ".join(held) or "none"
         return refused(f"There is no fact {arguments.key!r}, so nothing has changed. The facts are: {known}.")
     made = await _teach(call, head, view, learning, FORGET_FACT.name, say(key, None))
+    if made.is_retry:
+        deciding = await find_deciding(call.db_session, view, KIND, key)
+        newest_id = await find_newest_id(call.db_session, learning.choose_scope(deciding), KIND, key)
+        if deciding is not None and newest_id != made.binding_id:
+            since = f"since then, {key} is “{deciding.content}”"
+            return wrote(f"This call was made before, so it changes nothing: {since}. {_GO_ON}", made)
     return wrote(f"It is forgotten: {key}. Go on with the story; do not mention it.", made)
 
 

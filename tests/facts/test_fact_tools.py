@@ -425,4 +425,18 @@ async def test_a_retry_says_that_the_fact_was_forgotten(api: httpx.AsyncClient) 
     await append(api, talk(1, 2))
     await note(api, "lamp", "green")
     await call(api, "forget_fact", {"key": "lamp"})
-    assert (await note(api, "lamp", "green")).startswith("You have forgotten the fact lamp since it was noted")
+    assert (await note(api, "lamp", "green")).startswith("The fact lamp was forgotten since it was noted")
+
+
+@pytest.mark.parametrize("messages", [1, 2])
+async def test_a_retry_of_forgetting_names_a_newer_value(api: httpx.AsyncClient, messages: int) -> None:
+    await begin(api)
+    await set_fact(api, "lamp", "green")
+    await append(api, talk(1, messages))
+    assert "It is forgotten: lamp." in await call(api, "forget_fact", {"key": "lamp"})
+    if messages == 1:  # the call waits for its reply
+        assert "It is forgotten: lamp." in await call(api, "forget_fact", {"key": "lamp"})
+    await set_fact(api, "lamp", "red", status=201 if messages == 2 else 200)
+    told = await call(api, "forget_fact", {"key": "lamp"})
+    assert "This call was made before, so it changes nothing: since then, lamp is “red”." in told
+    assert await held(api) == {"lamp": "red"}
