@@ -109,7 +109,7 @@ def count_text(of: Segment | HistoryMessage, text: str, count: Callable[[str], i
     if text is of.text:
         return of.tokens
     if isinstance(of, HistoryMessage) and of.text is UNREAD:
-        return of.tokens + of.stands_for * (count(text) - count(UNREAD))
+        return of.tokens + len(of.seqs) * (count(text) - count(UNREAD))
     return count(text)
 
 

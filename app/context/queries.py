@@ -249,7 +249,7 @@ def read_messages(stored: str | None) -> Sequence[HistoryMessage]:
 
 
 def read_history(stored: str | None) -> Sequence[HistoryMessage]:
-    """Return the messages in `stored` like `read_messages`, but those of a speaker that were not read as one.
+    """Return the messages in `stored` like `read_messages`, but join the messages of each speaker that were not read.
 
     While a cut waits, a history can have thousands of messages that do not fit. None of them is sent, so they need not
     be rendered one by one. Messages before and after a tool call, its result or a blank message are not joined.
@@ -277,7 +277,9 @@ def _join(rows: Sequence[Sequence[Any]]) -> Sequence[HistoryMessage]:
     for fields in rows:
         of_speaker.setdefault((fields[2], fields[3]), []).append(fields)
     joined = [
-        HistoryMessage(*said[-1])._replace(tokens=sum(fields[5] for fields in said), stands_for=len(said))
+        HistoryMessage(*said[-1])._replace(
+            tokens=sum(fields[5] for fields in said), joined=tuple(fields[0] for fields in said)
+        )
         for said in of_speaker.values()
     ]
     return sorted(joined, key=lambda one: one.seq)
@@ -335,7 +337,7 @@ def read_material(row: Row, layers: Sequence[Layer], character: str | None) -> S
         edge_kind=edge_kind,
         edges=[edge for one in layers if one.edges == edge_kind for edge in contributed[one.name].edges],
         history=history,
-        history_messages=sum(entry.stands_for for entry in history if is_said(entry)),
+        history_messages=sum(len(entry.seqs) for entry in history if is_said(entry)),
         pinned=_read_pinned(row["pinned"]) if placement_of(settings.pinned) is not None else (),
     )
 

@@ -149,10 +149,10 @@ async def find_recalled(
     line = (ref.key, row["line_id"])
     newest_seq = head_seq if options.draft is None else head_seq + 1
     remembered = await recalling.memory.read(line, only_chat=ref.only_chat) if recalling else {}
-    user_seqs = [entry.seq for entry in history if entry.role == "user"]
+    user_seqs = sorted(seq for entry in history if entry.role == "user" for seq in entry.seqs)
     if options.draft is not None:
         user_seqs.append(newest_seq)
-    first_seq = history[0].seq if history else newest_seq
+    first_seq = _find_first_seq(history) if history else newest_seq
     tired = find_tired(remembered, newest_seq, user_seqs=user_seqs, first_seq=first_seq)
     return Found(
         hits,
@@ -181,7 +181,11 @@ def find_hour(history: Sequence[HistoryMessage], now: datetime, *, has_draft: bo
 
 def _is_said(hit: Hit, history: Sequence[HistoryMessage]) -> bool:
     """Return whether a result is a memory of messages that are all in the history."""
-    return bool(history) and hit.kind == "memory" and hit.first_seq >= history[0].seq
+    return bool(history) and hit.kind == "memory" and hit.first_seq >= _find_first_seq(history)
+
+
+def _find_first_seq(history: Sequence[HistoryMessage]) -> int:
+    return min(entry.seqs[0] for entry in history)
 
 
 def fit_recalled(

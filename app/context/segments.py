@@ -33,7 +33,8 @@ class HistoryMessage(NamedTuple):
         tool_calls: The tool calls as appended (in OpenAI's shape), if any.
         tool_call_id: The id of the call whose result this message is.
         unanswered: Whether it made tool calls that were all dropped, because none has a result.
-        stands_for: How many messages it stands for; more than one only if their texts were not read.
+        joined: The seqs of the messages that it stands for, its own among them, ascending; () if it stands for itself
+            alone. Only messages of the same speaker that were not read are joined.
 
     """
 
@@ -47,7 +48,12 @@ class HistoryMessage(NamedTuple):
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
     unanswered: bool = False
-    stands_for: int = 1
+    joined: tuple[int, ...] = ()
+
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        """The seqs of the messages that it stands for, ascending."""
+        return self.joined or (self.seq,)
 
 
 class Segment(NamedTuple):

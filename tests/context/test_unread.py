@@ -1,7 +1,7 @@
 """Messages that were not read are joined, which changes nothing but how many tokens of the history are left out."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hypothesis import given
@@ -26,6 +26,11 @@ def store(messages: Sequence[HistoryMessage], budget: float) -> str:
     return json.dumps(rows)
 
 
+def list_seqs(messages: Iterable[HistoryMessage]) -> list[int]:
+    """The seqs of the messages that these stand for."""
+    return sorted(seq for one in messages for seq in one.seqs)
+
+
 def fitted(one: Parts, max_tokens: int, how: RenderOptions) -> tuple[Rendered | int | None, list[str | Omission]]:
     """The context and what it omits; in its place the needed tokens, or None if a text is missing."""
     try:
@@ -43,8 +48,8 @@ def test_joined_messages_change_no_context(drawn: Parts, max_tokens: int, keep: 
     said = [*drawn.history, *([drawn.newest] if drawn.newest else [])]
     stored = store(said, max_tokens / how.token_factor + 1)
     alone, joined = list(read_messages(stored)), list(read_history(stored))
-    assert sum(one.stands_for for one in joined) == len(alone)
-    assert sum(one.stands_for for one in joined if is_said(one)) == sum(map(is_said, alone))
+    for chosen in (lambda _: True, is_said, lambda one: one.role == "user"):
+        assert list_seqs(filter(chosen, joined)) == [one.seq for one in alone if chosen(one)]
     if drawn.newest is not None:
         assert alone.pop() == joined.pop()
     as_read = fitted(replace(drawn, history=alone), max_tokens, how)
@@ -61,14 +66,17 @@ def test_a_long_history_is_two_messages_and_what_fits() -> None:
     assert [first.seq, second.seq] == [left[-2].seq, left[-1].seq]
     for one in (first, second):
         replaced = [message for message in left if message.role == one.role]
-        assert (one.stands_for, one.tokens) == (len(replaced), sum(message.tokens for message in replaced))
+        assert (list(one.seqs), one.tokens) == (
+            [message.seq for message in replaced],
+            sum(message.tokens for message in replaced),
+        )
 
 
 def test_each_speaker_is_joined_alone() -> None:
     names = ["Mira", None, "Nell", "Mira"]
     history = [entry(seq, "user", "One.", name=name) for seq, name in enumerate(names, start=1)]
     joined = read_history(store([*history, entry(5, "assistant", "Two. " * 99)], 10))
-    found = [(one.seq, one.name, one.stands_for) for one in joined]
+    found = [(one.seq, one.name, len(one.seqs)) for one in joined]
     assert found == [(2, None, 1), (3, "Nell", 1), (4, "Mira", 2), (5, None, 1)]
 
 
