@@ -55,7 +55,7 @@ from tests.worker_processes import Workers
 settings.register_profile(
     "memobook",
     deadline=None,
-    derandomize="TESTS_SEED" not in os.environ,
+    derandomize=not os.environ.get("TESTS_SEED"),
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("memobook")
