@@ -20,7 +20,7 @@ FILL_S = 1_200.0 * SLOWNESS
 
 
 async def clone(servers: Urls, template: str) -> str:
-    """Return the URL of a new database, which is a copy of another one that nobody is connected to."""
+    """Return the URL of a new database, which is a copy of another one that has no connections."""
     name = f"db_{uuid4().hex}"
     await run(servers, f"CREATE DATABASE {name} TEMPLATE {template}")
     return set_name(servers.database_url, name)

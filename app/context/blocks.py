@@ -104,7 +104,7 @@ def count_text(of: Segment | HistoryMessage, text: str, count: Callable[[str], i
     """Return the tokens of `text`, the rendered text of `of`. If rendering did not alter it, it is not counted again.
 
     For a message whose text was not read, the stored tokens of the text are added to those of its speaker and time. If
-    it stands for several messages, these tokens count for each of them.
+    it represents several messages, these tokens count for each of them.
     """
     if text is of.text:
         return of.tokens

@@ -297,7 +297,7 @@ class Source:
         edge_kind: Which seqs are edges, that is, where the history may begin (`edges_in_effect`).
         edges: The edges that the layers contribute.
         history: The messages from the anchor on, oldest first, with blank ones, which are not sent. One message can
-            stand for several of the same speaker that were not read.
+            represent several of the same speaker that were not read.
         history_messages: How many messages of `history` are not blank and so are sent, as in `Head.history_messages`.
         pinned: The pinned messages that are out of the history (`pinned.py`), without blank ones; none if the settings
             omit the segment `pinned`.

@@ -28,13 +28,13 @@ class HistoryMessage(NamedTuple):
         role: user, assistant, system, tool or narrator.
         name: The speaker, if the message has a name.
         text: The content, unchanged, which may be blank; `UNREAD` if it was not read.
-        tokens: o200k tokens of the content, even if the content was not read; of all that it stands for, together.
+        tokens: o200k tokens of the content, even if it was not read; of all messages that it represents, together.
         sent_at: When it was sent, as RFC 3339; only inline timestamps and recall (`find_hour`) use it.
         tool_calls: The tool calls as appended (in OpenAI's shape), if any.
         tool_call_id: The id of the call whose result this message is.
         unanswered: Whether it made tool calls that were all dropped, because none has a result.
-        joined: The seqs of the messages that it stands for, its own among them, ascending; () if it stands for itself
-            alone. Only messages of the same speaker that were not read are joined.
+        joined: The seqs of the messages that it represents, its own among them, ascending; () if it represents only
+            itself. Only messages of the same speaker that were not read are joined.
 
     """
 
@@ -52,7 +52,7 @@ class HistoryMessage(NamedTuple):
 
     @property
     def seqs(self) -> tuple[int, ...]:
-        """The seqs of the messages that it stands for, ascending."""
+        """The seqs of the messages that it represents, ascending."""
         return self.joined or (self.seq,)
 
 

@@ -100,7 +100,7 @@ def read_written(text: str) -> Parts:
 
     Lines before the first heading, or all lines without one, are outcomes.
     """
-    lines = _plain_lines(text, whole=True)
+    lines = _plain_lines(text, keep_all=True)
     preface, parts = _divide(lines)
     if parts is None:
         return lines, [], []
@@ -108,13 +108,13 @@ def read_written(text: str) -> Parts:
     return parts
 
 
-def _plain_lines(text: str, *, whole: bool = False) -> list[str]:
+def _plain_lines(text: str, *, keep_all: bool = False) -> list[str]:
     """Return the lines of `text`, without code fences and blank lines.
 
-    JSON becomes lines with headings; `whole` keeps all of its fields. A bold line becomes a heading; other bold marks
+    JSON becomes lines with headings; `keep_all` keeps all its fields. A bold line becomes a heading; other bold marks
     are removed. Only lines with a bullet keep their indentation.
     """
-    plain = _out_of_json("\n".join(FENCE.sub("\n", text).splitlines()).strip(), whole=whole)
+    plain = _out_of_json("\n".join(FENCE.sub("\n", text).splitlines()).strip(), keep_all=keep_all)
     lines = (_BOLD_LINE.sub(r"# \1\2", line.strip()) if _is_bold(line) else line.rstrip() for line in plain.split("\n"))
     return [bare for line in lines if (bare := _unindented(re.sub(r"\*{2,}", "", line).rstrip()))]
 
@@ -302,32 +302,32 @@ _ASIDE_FIELD = re.compile(r"thoughts?|thinking|reasoning|analysis|plan|character
 """Fields that contain no outcomes."""
 
 
-def _out_of_json(text: str, *, whole: bool) -> str:
+def _out_of_json(text: str, *, keep_all: bool) -> str:
     """Return `text` as lines with headings if it is a JSON object with parts of a recap, else unchanged.
 
     If no part of it has the outcomes, its fields with other names are the outcomes, except titles and thoughts. With
-    `whole`, all fields with other names are lines before the first heading.
+    `keep_all`, all fields with other names are lines before the first heading.
     """
     if not text.startswith("{"):
         return text
     try:
         found = json.loads(text, strict=False)
         fields = {_name_of(key): value for key, value in found.items()} if isinstance(found, dict) else {}
-        return "\n".join(_list_fields(fields, whole=whole)) if fields.keys() & set(PARTS) else text
+        return "\n".join(_list_fields(fields, keep_all=keep_all)) if fields.keys() & set(PARTS) else text
     except (ValueError, RecursionError):
         return text
 
 
-def _list_fields(fields: dict[str, object], *, whole: bool) -> list[str]:
+def _list_fields(fields: dict[str, object], *, keep_all: bool) -> list[str]:
     names = _OWN_NAMES | _OTHER_NAMES
-    if whole:
+    if keep_all:
         lines = _sentences({name: value for name, value in fields.items() if value and name not in names})
         fields = {name: value for name, value in fields.items() if name in names}
     else:
         titles = [fields.pop(name) for name in [*fields] if _TITLE_FIELD.fullmatch(name)]
         fields = {name: value for name, value in fields.items() if not _ASIDE_FIELD.fullmatch(name)}
         lines = [f"Title: {' '.join(_sentences(next(filter(None, titles), None)))}"]
-    has_outcomes = whole or any(names.get(name) == _OUTCOMES for name in fields)
+    has_outcomes = keep_all or any(names.get(name) == _OUTCOMES for name in fields)
     for part, heading in enumerate(PARTS):
         own = [value for name, value in fields.items() if names.get(name, None if has_outcomes else _OUTCOMES) == part]
         lines += [f"# {heading}", *(f"- {sentence}" for value in own for sentence in _sentences(value))]

@@ -116,7 +116,7 @@ async def find_last_hidden(db_session: DbSession, head: Head) -> int:
         return 0
     covered_seq = (await read_recap_state(db_session, head)).covered_seq
     _, kept_from = await _read_kept(db_session, head)
-    return await queries.find_last_told(db_session, head, min(old[0], covered_seq, kept_from - 1)) or 0
+    return await queries.find_last_with_recap(db_session, head, min(old[0], covered_seq, kept_from - 1)) or 0
 
 
 async def _save(db_session: DbSession, made: Made[bool, bool]) -> None:

@@ -52,7 +52,7 @@ _CLOSED_WITH_TEXT = f"""
 
 _CLOSED = f"SELECT {_CLOSED_SCENE} FROM {_WITH_WORK} WHERE {_LIVE} ORDER BY s.last_seq"  # noqa: S608
 
-_LAST_TOLD = f"""
+_LAST_WITH_RECAP = f"""
     SELECT s.last_seq FROM scenes s WHERE {_LIVE} AND s.last_seq <= $3 AND {_HOLDS}
     ORDER BY s.last_seq DESC LIMIT 1"""  # noqa: S608
 
@@ -124,9 +124,9 @@ async def list_closed(db_session: DbSession, head: Head) -> list[tuple[int, int,
     return [(row["first_seq"], row["last_seq"], row["state"] in ("made", "empty")) for row in rows]
 
 
-async def find_last_told(db_session: DbSession, head: Head, last_seq: int) -> int | None:
+async def find_last_with_recap(db_session: DbSession, head: Head, last_seq: int) -> int | None:
     """Return the last seq of the newest closed scene up to `last_seq` that has a valid recap or needs none, or None."""
-    last: int | None = await db_session.raw.fetchval(_LAST_TOLD, *head.line, last_seq)
+    last: int | None = await db_session.raw.fetchval(_LAST_WITH_RECAP, *head.line, last_seq)
     return last
 
 

@@ -27,7 +27,7 @@ def store(messages: Sequence[HistoryMessage], budget: float) -> str:
 
 
 def list_seqs(messages: Iterable[HistoryMessage]) -> list[int]:
-    """The seqs of the messages that these stand for."""
+    """The seqs of the messages that these represent."""
     return sorted(seq for one in messages for seq in one.seqs)
 
 

@@ -390,8 +390,8 @@ async def test_a_deleted_fact_is_not_noted_again_by_a_retry(api: httpx.AsyncClie
     assert noted.startswith("It is noted: lamp is “green”.")
     assert await note(api, "lamp", "green") == noted
     await delete_fact(api, "lamp")
-    told = await note(api, "lamp", "green")
-    assert told.startswith("The user has deleted the fact lamp since it was noted, so it is not noted again.")
+    answer = await note(api, "lamp", "green")
+    assert answer.startswith("The user has deleted the fact lamp since it was noted, so it is not noted again.")
     assert await held(api) == {}
 
 
@@ -401,8 +401,8 @@ async def test_a_retry_names_the_value_that_a_person_set(api: httpx.AsyncClient,
     await append(api, talk(1, 2))
     await note(api, "lamp", "green")
     await set_fact(api, "lamp", "red", status=200 if scope == "chat" else 201)
-    told = await note(api, "lamp", "green")
-    assert told.startswith("This call was made before, so it changes nothing: since then, lamp is “red”.")
+    answer = await note(api, "lamp", "green")
+    assert answer.startswith("This call was made before, so it changes nothing: since then, lamp is “red”.")
     assert await held(api) == {"lamp": "red"}
     await set_fact(api, "lamp", "green", status=200)
     assert (await note(api, "lamp", "green")).startswith("It is noted: lamp is “green”.")
@@ -415,9 +415,9 @@ async def test_a_retry_says_that_a_later_call_changed_the_fact(api: httpx.AsyncC
     noted = await note(api, "lamp", "green")
     assert await note(api, "lamp", "green") == noted
     await note(api, "lamp", "red")
-    told = await note(api, "lamp", "green")
+    answer = await note(api, "lamp", "green")
     changed = "a later call has changed lamp" if messages == 1 else "since then, lamp is “red”"
-    assert told.startswith(f"This call was made before, so it changes nothing: {changed}. To note something else")
+    assert answer.startswith(f"This call was made before, so it changes nothing: {changed}. To note something else")
 
 
 async def test_a_retry_says_that_the_fact_was_forgotten(api: httpx.AsyncClient) -> None:
@@ -437,6 +437,6 @@ async def test_a_retry_of_forgetting_names_a_newer_value(api: httpx.AsyncClient,
     if messages == 1:  # the call waits for its reply
         assert "It is forgotten: lamp." in await call(api, "forget_fact", {"key": "lamp"})
     await set_fact(api, "lamp", "red", status=201 if messages == 2 else 200)
-    told = await call(api, "forget_fact", {"key": "lamp"})
-    assert "This call was made before, so it changes nothing: since then, lamp is “red”." in told
+    answer = await call(api, "forget_fact", {"key": "lamp"})
+    assert "This call was made before, so it changes nothing: since then, lamp is “red”." in answer
     assert await held(api) == {"lamp": "red"}
