@@ -29,6 +29,7 @@ from app.demo.tally import count_outcomes, word_tally
 from app.demo.tool_calls import ToolCall, take_calls
 from app.demo.words import Calendar
 from app.kit.job_context import PromptTemplate
+from app.kit.llm.answer import needs_correction
 from app.kit.refusals import Refusal
 from app.kit.settings import Settings
 from app.local.stack import Stack
@@ -42,7 +43,8 @@ _SETTINGS = {"preset": "memo", "summary": {"enabled": True}, "scenes": {"enabled
 _MESSAGES_EACH = 100
 _POLL_S = 0.2
 _ATTEMPTS = 3
-"""The evaluation gives up when one work item has begun this many attempts and has an error from one of them."""
+"""The evaluation gives up when one work item has begun this many attempts and has an error from one of them. It gives
+up at the first error if further attempts would fail, too, because a person has to correct the key, account or model."""
 
 Worker = asyncio.Task[None]
 
@@ -137,12 +139,17 @@ async def _wait_for_work(api: Api, worker: Worker, screen: Screen) -> None:
     while due := await _list_due(api):
         if worker.done():
             await worker
-        stuck = next((work for work in due if work["attempts"] >= _ATTEMPTS and work["error"]), None)
+        stuck = next((work for work in due if work["error"] and _is_vain(work)), None)
         if stuck:
             raise DemoError(f"the model gives no answer for {stuck['layer']}: {stuck['error']}")
         most = max(most, len(due))
         screen.show(most - len(due), most, f"  {len(due):>5,} texts to make")
         await asyncio.sleep(_POLL_S)
+
+
+def _is_vain(work: Mapping[str, Any]) -> bool:
+    """Return whether no further attempt is waited for."""
+    return work["attempts"] >= _ATTEMPTS or needs_correction(work["error"])
 
 
 async def _list_due(api: Api) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import orjson
 import pytest
 
 from app.demo.tally import Outcome, count_outcomes, word_tally
@@ -63,6 +64,8 @@ async def test_a_model_that_refuses_the_key_ends_it(model: ScriptedModel, tmp_pa
     assert code == 1
     assert error.count("\n") == 1
     assert "401" in error
+    texts = {orjson.dumps(request) for request in model.requests}
+    assert len(model.requests) <= 2 * len(texts)  # it waits for no third attempt
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kit.llm.answer import Completion, ModelError, read_completion, refusal, refused_parameter
+from app.kit.llm.answer import Completion, ModelError, needs_correction, read_completion, refusal, refused_parameter
 from tests.scripted_model import refuses, says
 
 NOT_JSON = "the model server answers something that is not a JSON object"
@@ -93,6 +93,16 @@ def test_nul_is_dropped() -> None:
 def test_a_status_says_whether_it_may_pass(status: int, reason: str, transient: bool) -> None:
     error = refusal(status)
     assert (error.reason, error.transient) == (reason, transient)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(400, False), (401, True), (402, True), (403, True), (404, True), (429, False), (500, False)],
+)
+def test_a_reason_says_whether_a_person_has_to_correct_it(status: int, *, expected: bool) -> None:
+    error = refusal(status)
+    assert needs_correction(error.reason) is expected
+    assert error.curable is (expected or error.transient)
 
 
 def test_an_error_inside_a_success_counts_as_its_status() -> None:

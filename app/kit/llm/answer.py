@@ -144,6 +144,11 @@ def refusal(status: int, *, retry_after_s: float | None = None) -> ModelError:
     )
 
 
+def needs_correction(reason: str) -> bool:
+    """Return whether the `reason` of a ModelError is one that only a person can correct: the key, account or model."""
+    return any(reason == refusal(status).reason for status in _CURABLE)
+
+
 def refused_parameter(body: bytes) -> str | None:
     """Return the parameter that the body of a 400 reports as unsupported, or None.
 
