@@ -10,6 +10,7 @@ from app.keys.service import create_key
 from app.kit.clock import SteppedClock
 from app.kit.db import Database
 from app.registry import LAYERS
+from tests.api.path_parameters import SCHEMA
 from tests.conftest import NOON, client_of
 from tests.diary.diaries import KAI, MEMORY, MIRA, change, contents, discard, entries, keep_diary, save
 from tests.talk import Json, append, cut_off, get, hide, ok, put, said, soft_delete, talk
@@ -58,7 +59,7 @@ async def test_a_call_says_in_words_what_was_done(api: httpx.AsyncClient) -> Non
 
 
 async def test_a_deletion_hides_an_entry_and_a_truncation_deletes_it(api: httpx.AsyncClient) -> None:
-    schema = ok(await api.get("/openapi.json"), 200)["paths"]["/v1/chats/{chat_id}/tools/{tool}"]["post"]
+    schema = SCHEMA["paths"]["/v1/chats/{chat_id}/tools/{tool}"]["post"]
     assert "cut off" in schema["description"]
     await keep_diary(api)
     await append(api, talk(1, 2))
