@@ -175,9 +175,10 @@ async def test_a_wait_beyond_the_time_limit_is_returned_as_an_error(
 async def test_an_error_without_time_for_a_retry_is_reported_as_is(
     model: ScriptedModel,
 ) -> None:
-    model.script(refuses(503))
-    async with client_of(model.base_url, timeout_s=0.2, sleep=asyncio.sleep) as client:
+    model.otherwise = refuses(503)
+    async with client_of(model.base_url, timeout_s=4, max_attempts=9) as client:  # `Waits` takes no time
         assert (await error_of(client)).reason == "the model server fails (503)"
+    assert len(model.calls) <= 5, "the wait after the fifth failure is at least 4 s"
 
 
 async def test_a_failing_server_with_a_slow_page_is_abandoned(model: ScriptedModel) -> None:
