@@ -23,7 +23,6 @@ from tests.meaning.asking import mean, rest
 from tests.memories.asking import Learner
 from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.search.finding import message
-from tests.slowness import SLOWNESS
 from tests.talk import append
 
 
@@ -44,7 +43,7 @@ async def api(
     database_url: str, servers: Urls, clock: SteppedClock, model: ScriptedEmbeddings, key: str
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client of an application with this model, which waits until a query has its vector."""
-    settings = settings_of(database_url, servers, model, query_timeout_s=2 if SLOWNESS == 1 else 10)
+    settings = settings_of(database_url, servers, model, query_timeout_s=10)
     async with serving(settings, clock, key) as client:
         yield client
 

@@ -30,7 +30,7 @@ from tests.memories.asking import write
 from tests.scripted_embeddings import ScriptedEmbeddings
 from tests.scripted_model import Reply, Request, refuses
 from tests.search.finding import message
-from tests.slowness import ALLOCATOR, SLOWNESS
+from tests.slowness import ALLOCATOR
 from tests.talk import append, edit, ok, put
 
 
@@ -104,7 +104,7 @@ class Stage:
                 embeddings_base_url=model.base_url,
                 embeddings_model=name,
                 embeddings_dimensions=model.dimension,
-                embeddings_query_timeout_s=2 if SLOWNESS == 1 else 10,
+                embeddings_query_timeout_s=10,
                 _env_file=None,
             )
             app = create_app(settings, clock=self.clock)
