@@ -9,11 +9,23 @@ import orjson
 from asyncpg.connection import LoggedQuery
 
 from app.kit.db import Connection, Database
+from app.kit.owners import NO_LINE
 from tests.statements import analysed, clear_statistics, watched
 from tests.talk import Json
 
 INDEX_SCANS = {"Index Scan", "Index Only Scan"}
 WRITES = ("INSERT", "UPDATE", "DELETE")
+
+_OTHERS = f"""
+    CREATE TEMPORARY TABLE others ON COMMIT DROP AS
+    SELECT gen_random_uuid() AS owner_key, gen_random_uuid() AS id, n FROM generate_series(1, 5000) AS n;
+    INSERT INTO statements (owner_key, line_id, statement_id, kind, key, content, importance, origin, learnt_at)
+    SELECT owner_key, '{NO_LINE}', id, CASE WHEN n % 2 = 0 THEN 'fact' ELSE 'memory' END, 'key ' || n, 'text ' || n,
+        0.5, 'model', now()
+    FROM others;
+    INSERT INTO teachings (chat_key, line_id, teaching_id, layer, statement_id, wide_key, first_seq)
+    SELECT id, id, id, CASE WHEN n % 2 = 0 THEN 'facts' ELSE 'memories' END, id, owner_key, 1 FROM others"""
+"""Adds statements of others: of a table with one scope, the planner may read all, however the query is written."""
 
 
 async def fetch_plan(connection: Connection, statement: str, *parameters: Any) -> Json:
@@ -59,19 +71,26 @@ class Read:
 async def counted(database: Database) -> AsyncIterator[Read]:
     """Count what the queries of statements read that run inside the block, by running them again with their plans.
 
-    They run without statistics, as in the block, and with them, and the greater numbers are returned: autovacuum
-    collects statistics at any time. What a query would write again is rolled back. Statements that begin with INSERT,
-    UPDATE or DELETE do not count, nor do queries whose rows are read one after the other by a cursor.
+    They run among statements of others, without statistics and with them, and the greater numbers are returned: other
+    tests leave statements, and autovacuum collects statistics at any time. What a query would write again is rolled
+    back. Statements that begin with INSERT, UPDATE or DELETE do not count, nor do queries whose rows are read one after
+    the other by a cursor.
     """
     found, tables = Read(), ("statements", "teachings", "chats")
     async with watched(database) as seen:
         yield found
     queries = [one for one in seen.logged if "statements" in one.query and not one.query.lstrip().startswith(WRITES)]
     async with database.raw() as connection:
-        await clear_statistics(connection, *tables)
-        without = [await read_again(connection, one) for one in queries]
-        async with analysed(connection, *tables):
-            pairs = list(zip(without, [await read_again(connection, one) for one in queries], strict=True))
+        adding = connection.transaction()
+        await adding.start()
+        try:
+            await connection.execute(_OTHERS)
+            await clear_statistics(connection, *tables)
+            without = [await read_again(connection, one) for one in queries]
+            async with analysed(connection, *tables):
+                pairs = list(zip(without, [await read_again(connection, one) for one in queries], strict=True))
+        finally:
+            await adding.rollback()
     for one in fields(Read):
         setattr(found, one.name, sum(max(getattr(read, one.name) for read in pair) for pair in pairs))
 
