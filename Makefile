@@ -42,7 +42,7 @@ test types check-long: export GLIBC_TUNABLES := glibc.malloc.hugetlb=1
 TOGETHER := --dist loadfile --no-loadscope-reorder
 
 test: $(STAMP) ## the tests, against real PostgreSQL and Valkey
-	$(BIN)/pytest -n $(WORKERS) $(TOGETHER) $(if $(TESTS_SEED),--hypothesis-seed=$(TESTS_SEED)) $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) $(TOGETHER) $(ARGS)
 
 types: $(STAMP) ## mypy
 	$(BIN)/mypy
@@ -64,7 +64,7 @@ check-long: SEED := $(or $(TESTS_SEED),$(shell date +%s))
 check-long: export TESTS_SEED := $(SEED)
 check-long: check ## check with new examples, tests/oracle with 1024 examples each and a new seed, the soak, and the OpenAPI document (an hour or more, on an idle machine)
 	@echo "TESTS_SEED=$(SEED)"
-	TESTS_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) --hypothesis-seed=$(SEED) $(LONGER)
+	TESTS_EXAMPLES=1024 $(BIN)/pytest -n $(WORKERS) $(LONGER)
 	$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) --seed $(SEED)
 	$(BIN)/pytest tests/conformance/operations.py
 

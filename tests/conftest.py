@@ -6,7 +6,6 @@ commits are real. A test that needs a service without any key gets a database of
 
 import asyncio
 import gc
-import os
 import shutil
 import tempfile
 import time
@@ -20,7 +19,6 @@ from uuid import uuid4
 import httpx
 import pytest
 from fastapi import FastAPI
-from hypothesis import HealthCheck, settings
 from redis.asyncio import Redis
 
 from app.dispatcher import Dispatcher
@@ -41,6 +39,7 @@ from app.pipeline import open_database
 from app.registry import LAYERS
 from tests import run_order
 from tests.databases import clone, run, set_name
+from tests.examples import pytest_configure as pytest_configure
 from tests.facts.asking import begin
 from tests.layers.sample import Stage
 from tests.memories.asking import Learner
@@ -49,16 +48,6 @@ from tests.scripted_model import ScriptedModel
 from tests.slowness import ALLOCATOR, SLOWNESS
 from tests.talk import append, talk
 from tests.worker_processes import Workers
-
-# The time that a test takes is no verdict, and neither is the time in which its examples are generated.
-# The examples are always the same, unless there is a seed for new ones.
-settings.register_profile(
-    "memobook",
-    deadline=None,
-    derandomize=not os.environ.get("TESTS_SEED"),
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("memobook")
 
 pytest.register_assert_rewrite("tests.oracle")  # its checks are not in files named test_*.py
 
