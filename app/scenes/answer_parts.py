@@ -6,7 +6,7 @@ write something before them. Lines before the first heading belong to the outcom
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import dropwhile, pairwise
 
 from app.summarising.answer_text import FENCE, first_turn, spoken, without_controls
@@ -311,17 +311,25 @@ def _out_of_json(text: str, *, keep_all: bool) -> str:
     if not text.startswith("{"):
         return text
     try:
-        found = json.loads(text, strict=False)
-        fields = {_name_of(key): value for key, value in found.items()} if isinstance(found, dict) else {}
+        found = json.loads(text, strict=False, object_pairs_hook=_join_pairs)
+        fields = _join_pairs((_name_of(key), value) for key, value in found.items()) if isinstance(found, dict) else {}
         return "\n".join(_list_fields(fields, keep_all=keep_all)) if fields.keys() & set(PARTS) else text
     except (ValueError, RecursionError):
         return text
 
 
+def _join_pairs(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
+    """Return pairs as an object; the values of a name that comes more than once are one list."""
+    values: dict[str, list[object]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    return {name: found[0] if len(found) == 1 else found for name, found in values.items()}
+
+
 def _list_fields(fields: dict[str, object], *, keep_all: bool) -> list[str]:
     names = _OWN_NAMES | _OTHER_NAMES
     if keep_all:
-        lines = _sentences({name: value for name, value in fields.items() if value and name not in names})
+        lines = _sentences({name: value for name, value in fields.items() if name not in names and _sentences(value)})
         fields = {name: value for name, value in fields.items() if name in names}
     else:
         titles = [fields.pop(name) for name in [*fields] if _TITLE_FIELD.fullmatch(name)]
@@ -347,4 +355,5 @@ def _sentences(value: object) -> list[str]:
         return [f"{label}: {' '.join(_sentences(inner))}" for label, inner in value.items()]
     if isinstance(value, list):
         return [sentence for inner in value for sentence in _sentences(inner)]
-    return [" ".join(first_turn(without_controls(str(value))).split())] if value not in (None, "") else []
+    written = json.dumps(value) if isinstance(value, bool) else str(value)
+    return [" ".join(first_turn(without_controls(written)).split())] if value not in (None, "") else []

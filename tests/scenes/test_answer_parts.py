@@ -243,6 +243,26 @@ def test_all_fields_of_json_by_a_person_are_kept() -> None:
         assert text in kept
 
 
+@pytest.mark.parametrize(
+    ("fields", "texts"),
+    [
+        ('"threads": ["Who came?"], "Threads": ["Where is Kai?"]', ["Who came?", "Where is Kai?"]),
+        ('"threads": ["Who came?"], "threads": "Where is Kai?"', ["Who came?", "Where is Kai?"]),
+        ('"my notes": "Kai lies.", "My_Notes": "Mira knows."', ["Kai lies.", "Mira knows."]),
+        ('"state": {"door": "shut", "door": "locked"}', ["door: shut locked"]),
+        ('"lamps left": 0, "married": false, "alive": true', ["lamps left: 0", "married: false", "alive: true"]),
+        ('"state": {"lamps left": 0, "married": false}', ["lamps left: 0", "married: false"]),
+        (", ".join(['"a": 1'] * 5_000), ["a: 1 1"]),
+    ],
+)
+def test_no_field_of_json_by_a_person_is_lost(fields: str, texts: list[str]) -> None:
+    kept = parse_recap(
+        "# Outcomes\n(unchanged)\n# Threads\n(unchanged)\n# State\n(unchanged)",
+        former=f'{{"outcomes": ["Mira left."], {fields}}}',
+    )
+    assert [text for text in ["Mira left.", *texts] if text not in kept] == []
+
+
 @pytest.mark.parametrize("depth", [300, 700])
 def test_deeply_nested_json_is_read_or_refused(depth: int) -> None:
     nested = f'{{"outcomes": {"[" * depth}"Mira left."{"]" * depth}, "state": {{"place": "at sea"}}}}'
