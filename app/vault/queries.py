@@ -21,7 +21,8 @@ _REVISION = "SELECT revision FROM chats WHERE chat_key = $1 AND line_id = $2"
 _WRONG_NUMBER = """
     SELECT f.name, f.counted
     FROM chats c CROSS JOIN LATERAL (
-        SELECT count(*) FILTER (WHERE deleted_at IS NULL) AS memos, coalesce(max(number), 0) AS newest
+        SELECT count(*) FILTER (WHERE deleted_at IS NULL) AS memos, coalesce(max(number), 0) AS newest,
+            max(last_seq) AS last_seq
         FROM memos b WHERE b.chat_key = c.chat_key AND b.line_id = c.line_id) AS b
     CROSS JOIN LATERAL (
         SELECT coalesce(max(number), 0) AS newest
@@ -32,6 +33,8 @@ _WRONG_NUMBER = """
     CROSS JOIN LATERAL (VALUES
         ('memo_count', c.memo_count <> b.memos, b.memos::text),
         ('memo_number', c.memo_number < b.newest, 'at least ' || b.newest),
+        ('cursors.memos.first_seq', (c.cursors #>> '{memos,first_seq}')::int <= b.last_seq,
+            'at least ' || b.last_seq + 1),
         ('cursors.diary.number', coalesce((c.cursors #>> '{diary,number}')::int, 0) < d.newest,
             'at least ' || d.newest),
         ('cursors.sessions.number', coalesce((c.cursors #>> '{sessions,number}')::int, 1) < s.newest,
@@ -76,7 +79,8 @@ async def find_current(db_session: DbSession, chat_key: UUID) -> UUID | None:
 async def find_wrong_number(db_session: DbSession, chat_key: UUID) -> tuple[str, str] | None:
     """Return a number of a chat's line that disagrees with the line's rows, and the right value; None without one.
 
-    A number that is too low would be given to a second memo, diary entry or session.
+    A number that is too low would be given to a second memo, diary entry or session. From an open batch that begins too
+    early, an append would form a batch of messages that are in a batch already.
     """
     row = await db_session.raw.fetchrow(_WRONG_NUMBER, chat_key)
     return (row["name"], row["counted"]) if row else None

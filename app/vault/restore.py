@@ -36,7 +36,7 @@ from app.passages.handlers import schedule_all
 from app.vault import queries
 from app.vault.archive import STATE, VaultFiles, read_state
 from app.vault.errors import InvalidVault
-from app.vault.row_forms import Check, StateForms, find_invalid_characters, find_invalid_settings
+from app.vault.row_forms import Check, StateForms, find_invalid_characters, find_invalid_settings, map_layers
 from app.vault.state_file import Row
 from app.vault.tables import CHATS, MESSAGES, STATEMENTS, TEACHINGS, VaultTable, list_vault_tables
 
@@ -71,7 +71,7 @@ async def restore_vault(
     vault contains statements of a wider scope. Also raises Forbidden if the settings of a line select a scope that the
     caller may not choose (`may_choose_scope`).
     """
-    restoring = _Restoring(db_session, ref, StateForms(layers))
+    restoring = _Restoring(db_session, ref, layers)
     batches = _form_batches(read_state(vault))
     while batch := await asyncio.to_thread(next, batches, None):
         await restoring.insert(batch)
@@ -90,10 +90,11 @@ async def restore_vault(
 class _Restoring:
     """The state of one restoration."""
 
-    def __init__(self, db_session: DbSession, ref: ChatRef, forms: StateForms) -> None:
+    def __init__(self, db_session: DbSession, ref: ChatRef, layers: Sequence[Layer]) -> None:
         self._db_session = db_session
         self._ref = ref
-        self._forms = forms
+        self._forms = StateForms(layers)
+        self._layers = map_layers(layers)
         self._tables = {table.name: table for table in list_vault_tables()}
         self._columns = dict[str, frozenset[str]]()
         self._checks = dict[str, Check]()
@@ -177,6 +178,8 @@ class _Restoring:
                 line_id = fields.get("line_id")
                 if not isinstance(line_id, str) or line_id not in self.line_ids:
                     raise _wrong(row, "line_id: the chat has no such line")
+                if "layer" in fields and fields["layer"] not in self._layers[row.table]:
+                    raise _wrong(row, f"layer: must be one of {', '.join(sorted(self._layers[row.table]))}")
                 if row.table == TEACHINGS and fields.get("scope") != "chat":
                     self._check_wide(row, self._taught)
 
@@ -346,4 +349,4 @@ def _is_line(written: str) -> bool:
 
 
 def _wrong(row: Row, problem: str) -> InvalidVault:
-    return InvalidVault(f"{STATE}: line {row.number}: {problem}.")
+    return InvalidVault(f"{STATE}: line {row.number}: {' '.join(problem.split())}.")

@@ -4,7 +4,8 @@ A column has the type that its column in PostgreSQL has, and numbers are at leas
 checked more closely: JSON, which PostgreSQL stores whatever it contains, and texts that the API limits.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -203,6 +204,15 @@ def find_invalid_characters(characters: Any) -> str | None:
     if any(not isinstance(one.get("hashed_name", ""), str) for one in characters):
         return "characters: hashed_name must be a text"
     return None
+
+
+def map_layers(layers: Sequence[Layer]) -> Mapping[str, Set[str]]:
+    """Return the names that the column `layer` can have in each table: those of the layers whose rows it contains."""
+    names = defaultdict[str, set[str]](set)
+    for layer in layers:
+        for model in layer.models:
+            names[model.__tablename__] |= {layer.name, *layer.also_known_as}
+    return names
 
 
 class StateForms:

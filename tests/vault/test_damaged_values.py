@@ -43,6 +43,9 @@ _VALUES: tuple[Any, ...] = ("q", "", -5, 999_999_999, 2.5, True, None, [], {}, [
         ("chats", ("settings", "diary"), {"scope": "maybe"}, "settings.diary.scope: "),
         ("chats", ("characters",), [{"name": "Kai", "hashed_name": 5}], "characters: hashed_name"),
         ("chats", ("cursors", "sessions", "number"), 1, "chats.cursors.sessions.number: must be at least 2"),
+        ("chats", ("cursors", "memos", "first_seq"), 8, "chats.cursors.memos.first_seq: must be at least 9"),
+        ("chats", ("characters",), [{"name": "Kai", "id": "a\nb"}], "characters.0.id: must be a valid UUID"),
+        ("bindings", ("layer",), "memos", "layer: must be one of blocks, diary, facts, memories"),
         ("messages", ("content",), "a" * 300_000, "content: must have at most 100000 characters"),
         ("messages", ("content",), "", "content: may be empty only when tool_calls is set"),
         ("messages", ("tool_calls",), [{"id": "x"}], "tool_calls.0.type: is required"),
@@ -56,6 +59,7 @@ async def test_a_damaged_value_is_named_in_one_line(
     await append(api, talk(1, 4))
     ok(await api.post("/v1/chats/c/sessions/break"), 201)
     await append(api, talk(5, 8))
+    ok(await api.post("/v1/chats/c/tools/set_fact", json={"key": "boat", "value": "blue"}), 200)
     files = files_of(await export(database, ref_of(tenant)))
     tables = orjson.loads(files["state.json"])["tables"]
     damaged = zip_of({**files, "state.json": _write(files, tables, table, 0, path, value)})
