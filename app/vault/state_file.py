@@ -13,6 +13,7 @@
 So a file of any size is written and read row by row, and a tool such as `diff` shows which rows of two files differ.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -25,6 +26,13 @@ VERSION = 1
 MAX_LINE_BYTES = 32 * 1024 * 1024
 """The longest row; a message of 100,000 characters has at most 600 kB."""
 
+MAX_EXPONENT = 324
+"""The largest exponent of a number, as large as that of a float.
+
+PostgreSQL writes numbers with all their digits: 1e-16000, which it accepts, has 16,000 of them in each answer.
+"""
+
+_EXPONENT = re.compile(rb"\d[eE][+-]?\d{3}")
 _HEAD = re.compile(rb'\{"format": "memobook-vault", "version": (\d{1,9}), "tables": \{')
 _TABLE = re.compile(rb'"([a-z_]{1,63})": \[')
 
@@ -123,4 +131,15 @@ def _parse(number: int, written: bytes) -> dict[str, Any]:
         orjson.dumps([[[fields]]])
     except TypeError:
         raise StateError(number, "must not be nested so deep") from None
+    if _EXPONENT.search(written):
+        try:
+            json.loads(written, parse_float=_check_exponent, parse_int=len)
+        except ValueError:
+            raise StateError(number, f"a number must not have an exponent above {MAX_EXPONENT}") from None
     return fields
+
+
+def _check_exponent(written: str) -> None:
+    exponent = written.lower().partition("e")[2].lstrip("+-0")
+    if len(exponent) > len(str(MAX_EXPONENT)) or int(exponent or 0) > MAX_EXPONENT:
+        raise ValueError(written)

@@ -72,6 +72,7 @@ _REFUSED: list[tuple[Edit, str]] = [
     (_insert_row("messages", "[" * 10), "is not a line"),
     (_insert_row("messages", '{"a": ' + "[" * 100_000 + "}"), "not JSON at column"),
     (_insert_row("messages", '{"a": ' + "[" * 300 + "]" * 300 + "}"), "must not be nested so deep"),
+    (_replace('"metadata": {}', '"metadata": {"n": 1e-16000}'), "a number must not have an exponent above 324"),
     (_replace('"time_zone": "UTC"', '"time_zone": "Mars"'), "time_zone: "),
     (_replace('"characters": []', '"characters": [5]'), r"characters\.0: "),
     (_replace('"settings": {', '"settings": 5, "metadata": {'), "settings: must be a JSON object"),
@@ -327,3 +328,27 @@ def _without_statements(files: Files) -> bytes:
     lines = files["state.json"].split(b"\n")
     kept = [line for line in lines if b'"is_set"' not in line]
     return b"\n".join(kept)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_read"),
+    [
+        ("1e-324", True),
+        ("1E+0000300", True),
+        ('"1e-16000"', True),
+        ("1" * 5_000 + "e-4800", False),
+        ("1e-325", False),
+        ("-2.5E-16000", False),
+        (f"1e-{'9' * 5_000}", False),
+    ],
+)
+def test_numbers_have_short_exponents(value: str, *, is_read: bool) -> None:
+    """PostgreSQL would write all of their digits."""
+    lines = [f'{{"a": [{value}]}}'.encode()]
+    state = [b'{"format": "memobook-vault", "version": 1, "tables": {', b'"chats": [', *lines, b"]", b"}}"]
+    rows = read_rows(iter(state))
+    if is_read:
+        assert [row.written for row in rows] == lines
+    else:
+        with pytest.raises(StateError, match="must not have an exponent"):
+            list(rows)
