@@ -35,6 +35,8 @@ _WRONG_NUMBER = """
         ('memo_number', c.memo_number < b.newest, 'at least ' || b.newest),
         ('cursors.memos.first_seq', (c.cursors #>> '{memos,first_seq}')::int <= b.last_seq,
             'at least ' || b.last_seq + 1),
+        ('cursors.memos.first_seq', (c.cursors #>> '{memos,first_seq}')::int > c.head_seq + 1,
+            'at most ' || c.head_seq + 1),
         ('cursors.diary.number', coalesce((c.cursors #>> '{diary,number}')::int, 0) < d.newest,
             'at least ' || d.newest),
         ('cursors.sessions.number', coalesce((c.cursors #>> '{sessions,number}')::int, 1) < s.newest,
@@ -80,7 +82,8 @@ async def find_wrong_number(db_session: DbSession, chat_key: UUID) -> tuple[str,
     """Return a number of a chat's line that disagrees with the line's rows, and the right value; None without one.
 
     A number that is too low would be given to a second memo, diary entry or session. From an open batch that begins too
-    early, an append would form a batch of messages that are in a batch already.
+    early, an append would form a batch of messages that are in a batch already; from one that begins after the next
+    message, a batch that ends before it begins.
     """
     row = await db_session.raw.fetchrow(_WRONG_NUMBER, chat_key)
     return (row["name"], row["counted"]) if row else None

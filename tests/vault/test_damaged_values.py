@@ -44,6 +44,7 @@ _VALUES: tuple[Any, ...] = ("q", "", -5, 999_999_999, 2.5, True, None, [], {}, [
         ("chats", ("characters",), [{"name": "Kai", "hashed_name": 5}], "characters: hashed_name"),
         ("chats", ("cursors", "sessions", "number"), 1, "chats.cursors.sessions.number: must be at least 2"),
         ("chats", ("cursors", "memos", "first_seq"), 8, "chats.cursors.memos.first_seq: must be at least 9"),
+        ("chats", ("cursors", "memos", "first_seq"), 10, "chats.cursors.memos.first_seq: must be at most 9"),
         ("chats", ("characters",), [{"name": "Kai", "id": "a\nb"}], "characters.0.id: must be a valid UUID"),
         ("bindings", ("layer",), "memos", "layer: must be one of blocks, diary, facts, memories"),
         ("messages", ("content",), "a" * 300_000, "content: must have at most 100000 characters"),
