@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -164,6 +165,9 @@ class LearningMachine(ChatMachine):
         self.decisions: dict[str, Decisions] = {}
         # The words whose memories any chat has forgotten or replaced: other chats may not learn them, either.
         self.lost = set[str]()
+        # The words whose memories a person forgot, replaced or archived in each chat, and before its fork in the former
+        # chat. Such a decision does not change what a chat knows that shares no scope.
+        self.decided = defaultdict[str, set[str]](set)
         # The topics that each chat has known, and those that it did not know any more at some time: a version that was
         # learnt then is another memory beside the former ones, should they come back.
         self.topics: dict[str, set[int]] = {}
@@ -253,6 +257,8 @@ class LearningMachine(ChatMachine):
     def decide_about(self, item: Json, word: str, how: str) -> None:
         decisions, line_id = self.decisions[self.chat.id], self.line.id
         path = f"{self.chat.path}/memories/{item['id']}"
+        if how in ("archive", "forget", "edit"):
+            self.decided[self.chat.id].add(word)
         if how in FIELDS:
             self.request("PATCH", path, 200, FIELDS[how])
             decisions.set_fields(line_id, word, item, FIELDS[how])
@@ -273,6 +279,7 @@ class LearningMachine(ChatMachine):
     def note_fork(self, forked: Chat) -> None:
         self.topics[forked.id] = set(self.topics.get(self.chat.id, ()))
         self.divided[forked.id] = set(self.divided.get(self.chat.id, ()))
+        self.decided[forked.id] = set(self.decided[self.chat.id])
         if self.chat.id in self.reordered:
             self.reordered.add(forked.id)
         self.users[forked.id] = list(self.users[self.chat.id])
@@ -303,7 +310,7 @@ class LearningMachine(ChatMachine):
         divided |= known_before - known
         known_before |= known
         if self.is_alone(chat):
-            for topic in known - divided - self.lost_topics():
+            for topic in known - divided - self.lost_topics(chat):
                 assert versions.count(topic) == 1
 
     def is_alone(self, chat: Chat) -> bool:
@@ -311,10 +318,9 @@ class LearningMachine(ChatMachine):
         owners = self.list_owners(chat)
         return len(owners) == 1 and not any(owners & self.list_owners(one) for one in self.chats if one is not chat)
 
-    def lost_topics(self) -> set[int | None]:
-        """Return the topics of which a person forgot or replaced a version."""
-        decided = self.lost.union(*(on.archived for one in self.decisions.values() for on in one.by_line.values()))
-        return {find_topic(word) for word in decided}
+    def lost_topics(self, chat: Chat) -> set[int | None]:
+        """Return the topics of which a person forgot, replaced or archived a version in a chat, or before its fork."""
+        return {find_topic(word) for word in self.decided[chat.id]}
 
     def list_required(self, chat: Chat) -> set[str]:
         """Return the words that a chat must know: of each topic the newest version alone.
@@ -328,7 +334,7 @@ class LearningMachine(ChatMachine):
             last_seq = self.service.open_seq(chat.id) - 1
             in_order = [word for one in chat.line.eligible(1, last_seq) for word in WORD.findall(one.text)]
             newest = {find_topic(word): word for word in in_order if word in said}
-            words |= {word for topic, word in newest.items() if topic not in self.lost_topics()}
+            words |= {word for topic, word in newest.items() if topic not in self.lost_topics(chat)}
         return words
 
     def check_recall(self, chat: Chat) -> None:
