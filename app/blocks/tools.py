@@ -81,7 +81,10 @@ def _word_written(edit: Edit, held: Block | None) -> str:
 
 def _word_repeated(edit: Edit, held: Block | None) -> str:
     """Return the answer to a repeated call. What it wrote can have been changed or deleted since."""
-    return f"This call was made before, so nothing is written again. {_word_text(edit, held)}"
+    holds = _word_text(edit, held)
+    if held is None:
+        holds = f"The block {edit.label!r} was deleted since, so it holds nothing. Do not repeat the call."
+    return f"This call was made before, so nothing is written again. {holds}"
 
 
 def _word_text(edit: Edit, held: Block | None) -> str:

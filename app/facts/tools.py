@@ -13,8 +13,9 @@ from app.facts.keys import MAX_KEY_CHARS, choose_key
 from app.facts.schemas import MAX_VALUE_CHARS, FactKey, FactValue
 from app.facts.wording import word_fact
 from app.kit.tokens import count_tokens
+from app.knowledge.known import Known, choose_deciding
 from app.knowledge.learning import LearningChat, learn, lock_scopes_of_tool
-from app.knowledge.reading import Viewpoint, find_deciding, find_newest_id, view_chat
+from app.knowledge.reading import Viewpoint, find_deciding, list_log, view_chat
 from app.knowledge.service import Said
 from app.layers.tool import Answer, PageNumber, Tool, ToolCall, read, refused, wrote
 from app.layers.tool_pages import word_page
@@ -69,24 +70,23 @@ async def _set_fact(call: ToolCall, arguments: SetFact) -> Answer:
     learning = await lock_scopes_of_tool(call.db_session, call.ref, view.character)
     key = choose_key(arguments.key, await list_held(call.db_session, view))
     made = await _teach(call, head, view, learning, SET_FACT.name, say(key, arguments.value))
-    later = await _word_later(call, view, learning, key, arguments.value, made) if made.is_retry else None
+    later = await _word_later(call, view, key, arguments.value, made) if made.is_retry else None
     return wrote(f"{later or f'It is noted: {key} is “{arguments.value}”.'} {_GO_ON}", made)
 
 
-async def _word_later(
-    call: ToolCall, view: Viewpoint, learning: LearningChat, key: str, value: str, made: Made
-) -> str | None:
+async def _word_later(call: ToolCall, view: Viewpoint, key: str, value: str, made: Made) -> str | None:
     """Return what the model reads if its call is a retry and something else was written about the key since.
 
-    Return None if what the call `made` wrote is the newest statement about the key, or if the key has `value` anyway.
+    Return None if nothing that this chat sees was written about the key since the call `made`, or if the key has
+    `value` anyway.
     """
     deciding = await find_deciding(call.db_session, view, KIND, key)
     if deciding is not None and deciding.content == value:
         return None
-    newest_id = await find_newest_id(call.db_session, learning.choose_scope(deciding), KIND, key)
-    if newest_id == made.binding_id:  # it waits for its reply
+    coming = await _find_coming(call, view, key)
+    if coming is None or coming.statement_id == made.binding_id:  # it waits for its reply
         return None
-    if deciding is not None and deciding.statement_id == newest_id:
+    if deciding is not None and deciding.statement_id == coming.statement_id:
         if deciding.content is None:
             how = "The user has deleted the fact {}" if deciding.origin == "person" else "The fact {} was forgotten"
             return f"{how.format(key)} since it was noted, so it is not noted again. Do not repeat the call."
@@ -95,6 +95,15 @@ async def _word_later(
         since = f"a later call has changed {key}"
     again = f"To note something else about it, call `{SET_FACT.name}` with other words."
     return f"This call was made before, so it changes nothing: {since}. {again}"
+
+
+async def _find_coming(call: ToolCall, view: Viewpoint, key: str) -> Known | None:
+    """Return the statement that decides about a key once the open calls of this chat have their replies, or None.
+
+    Open calls of other chats are left out: this chat does not see what they wrote.
+    """
+    log = await list_log(call.db_session, view, KIND, with_open=True)
+    return choose_deciding((one for one in log if one.key == key), view.character).get(key)
 
 
 async def _forget_fact(call: ToolCall, arguments: ForgetFact) -> Answer:
@@ -109,8 +118,8 @@ async def _forget_fact(call: ToolCall, arguments: ForgetFact) -> Answer:
     made = await _teach(call, head, view, learning, FORGET_FACT.name, say(key, None))
     if made.is_retry:
         deciding = await find_deciding(call.db_session, view, KIND, key)
-        newest_id = await find_newest_id(call.db_session, learning.choose_scope(deciding), KIND, key)
-        if deciding is not None and newest_id != made.binding_id:
+        coming = await _find_coming(call, view, key)
+        if deciding is not None and coming is not None and coming.statement_id != made.binding_id:
             since = f"since then, {key} is “{deciding.content}”"
             return wrote(f"This call was made before, so it changes nothing: {since}. {_GO_ON}", made)
     return wrote(f"It is forgotten: {key}. Go on with the story; do not mention it.", made)

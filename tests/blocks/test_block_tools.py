@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from app.kit.clock import SteppedClock
-from tests.blocks.asking import edit_block, history, put_block, shown, texts, update
+from tests.blocks.asking import delete_block, edit_block, history, put_block, shown, texts, update
 from tests.facts.asking import USER, begin, call, checkpoint, fork, learn_wide, restore, switch_to
 from tests.talk import (
     CHAT,
@@ -359,3 +359,14 @@ async def test_a_retry_says_what_the_block_reads_now(
     await put_block(api, "", status=200)
     assert (await update(api, operation, "rum", pattern)).startswith(f"{again}is empty. Go on")
     assert await texts(api) == {"user": ""}
+
+
+async def test_a_retry_says_that_the_block_was_deleted(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await update(api, "append", "rum")
+    await delete_block(api)
+    answer = await update(api, "append", "rum")
+    assert "The block 'user' was deleted since, so it holds nothing." in answer
+    await put_block(api, "Mira rows.", under=USER)
+    assert "reads:\nMira rows.\n" in await update(api, "append", "rum")

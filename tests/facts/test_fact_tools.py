@@ -420,6 +420,25 @@ async def test_a_retry_says_that_a_later_call_changed_the_fact(api: httpx.AsyncC
     assert answer.startswith(f"This call was made before, so it changes nothing: {changed}. To note something else")
 
 
+async def test_a_retry_ignores_an_open_call_of_another_chat(api: httpx.AsyncClient) -> None:
+    for chat_id in ("c", "d"):
+        await learn_wide(api, chat_id)
+        await append(api, talk(1, 1), chat_id)
+    noted = await note(api, "lamp", "green")
+    await note(api, "lamp", "red", chat_id="d")
+    assert await note(api, "lamp", "green") == noted
+
+
+async def test_forgetting_again_ignores_an_open_call_of_another_chat(api: httpx.AsyncClient) -> None:
+    await set_fact(api, "lamp", "green", under=USER)
+    for chat_id in ("c", "d"):
+        await learn_wide(api, chat_id)
+        await append(api, talk(1, 1), chat_id)
+    forgotten = await call(api, "forget_fact", {"key": "lamp"})
+    await note(api, "lamp", "red", chat_id="d")
+    assert await call(api, "forget_fact", {"key": "lamp"}) == forgotten
+
+
 async def test_a_retry_says_that_the_fact_was_forgotten(api: httpx.AsyncClient) -> None:
     await begin(api)
     await append(api, talk(1, 2))
