@@ -139,7 +139,7 @@ async def _wait_for_work(api: Api, worker: Worker, screen: Screen) -> None:
     while due := await _list_due(api):
         if worker.done():
             await worker
-        stuck = next((work for work in due if work["error"] and _is_vain(work)), None)
+        stuck = next((work for work in due if work["error"] and _is_stuck(work)), None)
         if stuck:
             raise DemoError(f"the model gives no answer for {stuck['layer']}: {stuck['error']}")
         most = max(most, len(due))
@@ -147,7 +147,7 @@ async def _wait_for_work(api: Api, worker: Worker, screen: Screen) -> None:
         await asyncio.sleep(_POLL_S)
 
 
-def _is_vain(work: Mapping[str, Any]) -> bool:
+def _is_stuck(work: Mapping[str, Any]) -> bool:
     """Return whether no further attempt is waited for."""
     return work["attempts"] >= _ATTEMPTS or needs_correction(work["error"])
 

@@ -319,10 +319,12 @@ def _out_of_json(text: str, *, keep_all: bool) -> str:
 
 
 def _join_pairs(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
-    """Return pairs as an object; the values of a name that comes more than once are one list."""
+    """Return pairs as an object. The values of a name that comes more than once are a list, without repetitions."""
     values: dict[str, list[object]] = {}
     for name, value in pairs:
-        values.setdefault(name, []).append(value)
+        found = values.setdefault(name, [])
+        if found[-1:] != [value]:
+            found.append(value)
     return {name: found[0] if len(found) == 1 else found for name, found in values.items()}
 
 

@@ -31,6 +31,7 @@ from app.kit.work_queue import WorkScheduled
 from app.knowledge.cache import note_change
 from app.knowledge.service import MAX_STORED_KEYS
 from app.layers.layer import Layer
+from app.memos.models import Memo
 from app.messages.range_reads import find_wrong_counter, has_message_above_head
 from app.passages.handlers import schedule_all
 from app.vault import queries
@@ -43,6 +44,7 @@ from app.vault.tables import CHATS, MESSAGES, STATEMENTS, TEACHINGS, VaultTable,
 _BATCH_ROWS, _BATCH_BYTES = 500, 256 * 1024
 
 _TIME: TypeAdapter[datetime] = TypeAdapter(UtcDatetime)
+_MEMOS = Memo.__tablename__
 _BEGINNINGS = ("seq", "first_seq", "begins_seq")
 _CHECKED = ("characters", "user_name", "user_persona", "system_prompt", "time_zone", "language", "metadata")
 
@@ -178,13 +180,16 @@ class _Restoring:
                 line_id = fields.get("line_id")
                 if not isinstance(line_id, str) or line_id not in self.line_ids:
                     raise _wrong(row, "line_id: the chat has no such line")
-                if "layer" in fields and fields["layer"] not in self._layers[row.table]:
+                if "layer" in fields and not self._is_layer(row.table, fields["layer"]):
                     raise _wrong(row, f"layer: must be one of {', '.join(sorted(self._layers[row.table]))}")
                 if row.table == TEACHINGS and fields.get("scope") != "chat":
                     self._check_wide(row, self._taught)
 
+    def _is_layer(self, table: str, name: Any) -> bool:
+        return isinstance(name, str) and name in self._layers[table]
+
     def _check_seqs(self, row: Row) -> None:
-        """Check that a row of a line does not begin after the message that would be next.
+        """Check that a row of a line does not begin after the message that would be next, and a memo not end there.
 
         The messages are checked when all are there, and statements have no line.
         """
@@ -194,6 +199,8 @@ class _Restoring:
         for name in _BEGINNINGS:
             if (row.fields.get(name) or 0) > most + 1:
                 raise _wrong(row, f"{name}: is above the line's head_seq, {most}")
+        if row.table == _MEMOS and (row.fields.get("last_seq") or 0) > most:
+            raise _wrong(row, f"last_seq: is above the line's head_seq, {most}")
 
     def _check_line(self, row: Row) -> None:
         fields = row.fields

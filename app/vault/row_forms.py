@@ -212,7 +212,7 @@ def map_layers(layers: Sequence[Layer]) -> Mapping[str, Set[str]]:
     for layer in layers:
         for model in layer.models:
             names[model.__tablename__] |= {layer.name, *layer.also_known_as}
-    return names
+    return dict(names)
 
 
 class StateForms:

@@ -27,7 +27,7 @@ MAX_LINE_BYTES = 32 * 1024 * 1024
 """The longest row; a message of 100,000 characters has at most 600 kB."""
 
 MAX_EXPONENT = 324
-"""The largest exponent of a number, as large as that of a float.
+"""The largest exponent of a number, without its sign: as large as that of a float.
 
 PostgreSQL writes numbers with all their digits: 1e-16000, which it accepts, has 16,000 of them in each answer.
 """
@@ -133,9 +133,12 @@ def _parse(number: int, written: bytes) -> dict[str, Any]:
         raise StateError(number, "must not be nested so deep") from None
     if _EXPONENT.search(written):
         try:
+            # `int` refuses more than 4,300 digits, and integers have no exponent.
             json.loads(written, parse_float=_check_exponent, parse_int=len)
         except ValueError:
-            raise StateError(number, f"a number must not have an exponent above {MAX_EXPONENT}") from None
+            raise StateError(
+                number, f"the exponent of a number must be from -{MAX_EXPONENT} to {MAX_EXPONENT}"
+            ) from None
     return fields
 
 

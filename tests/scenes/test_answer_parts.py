@@ -243,6 +243,11 @@ def test_all_fields_of_json_by_a_person_are_kept() -> None:
         assert text in kept
 
 
+def test_a_title_that_is_given_twice_is_read_once() -> None:
+    answer = '{"title": "The ferry", "title": "The ferry", "outcomes": ["Mira left."]}'
+    assert parse_scene_recap(answer).title == "The ferry"
+
+
 @pytest.mark.parametrize(
     ("fields", "texts"),
     [
@@ -252,7 +257,7 @@ def test_all_fields_of_json_by_a_person_are_kept() -> None:
         ('"state": {"door": "shut", "door": "locked"}', ["door: shut locked"]),
         ('"lamps left": 0, "married": false, "alive": true', ["lamps left: 0", "married: false", "alive: true"]),
         ('"state": {"lamps left": 0, "married": false}', ["lamps left: 0", "married: false"]),
-        (", ".join(['"a": 1'] * 5_000), ["a: 1 1"]),
+        (", ".join(f'"a": {n}' for n in range(5_000)), [f"a: {' '.join(map(str, range(5_000)))}"]),
     ],
 )
 def test_no_field_of_json_by_a_person_is_lost(fields: str, texts: list[str]) -> None:

@@ -47,6 +47,8 @@ _VALUES: tuple[Any, ...] = ("q", "", -5, 999_999_999, 2.5, True, None, [], {}, [
         ("chats", ("cursors", "memos", "first_seq"), 10, "chats.cursors.memos.first_seq: must be at most 9"),
         ("chats", ("characters",), [{"name": "Kai", "id": "a\nb"}], "characters.0.id: must be a valid UUID"),
         ("bindings", ("layer",), "memos", "layer: must be one of blocks, diary, facts, memories"),
+        ("bindings", ("layer",), ["diary"], "layer: must be one of blocks, diary, facts, memories"),
+        ("memos", ("last_seq",), 9, "last_seq: is above the line's head_seq, 8"),
         ("messages", ("content",), "a" * 300_000, "content: must have at most 100000 characters"),
         ("messages", ("content",), "", "content: may be empty only when tool_calls is set"),
         ("messages", ("tool_calls",), [{"id": "x"}], "tool_calls.0.type: is required"),

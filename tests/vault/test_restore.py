@@ -72,7 +72,7 @@ _REFUSED: list[tuple[Edit, str]] = [
     (_insert_row("messages", "[" * 10), "is not a line"),
     (_insert_row("messages", '{"a": ' + "[" * 100_000 + "}"), "not JSON at column"),
     (_insert_row("messages", '{"a": ' + "[" * 300 + "]" * 300 + "}"), "must not be nested so deep"),
-    (_replace('"metadata": {}', '"metadata": {"n": 1e-16000}'), "a number must not have an exponent above 324"),
+    (_replace('"metadata": {}', '"metadata": {"n": 1e-16000}'), "the exponent of a number must be from -324 to 324"),
     (_replace('"time_zone": "UTC"', '"time_zone": "Mars"'), "time_zone: "),
     (_replace('"characters": []', '"characters": [5]'), r"characters\.0: "),
     (_replace('"settings": {', '"settings": 5, "metadata": {'), "settings: must be a JSON object"),
@@ -350,5 +350,5 @@ def test_numbers_have_short_exponents(value: str, *, is_read: bool) -> None:
     if is_read:
         assert [row.written for row in rows] == lines
     else:
-        with pytest.raises(StateError, match="must not have an exponent"):
+        with pytest.raises(StateError, match="the exponent of a number must be"):
             list(rows)

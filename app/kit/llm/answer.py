@@ -145,7 +145,10 @@ def refusal(status: int, *, retry_after_s: float | None = None) -> ModelError:
 
 
 def needs_correction(reason: str) -> bool:
-    """Return whether the `reason` of a ModelError is one that only a person can correct: the key, account or model."""
+    """Return whether the `reason` of a ModelError is one that only a person can correct: the key, account or model.
+
+    The texts are compared, because the error of a work item has no status.
+    """
     return any(reason == refusal(status).reason for status in _CURABLE)
 
 
