@@ -16,5 +16,5 @@ settings.load_profile("memobook")
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Give the seed to Hypothesis, before its plugin reads the option, unless the command line has one."""
-    if SEED and config.option.hypothesis_seed is None:
+    if SEED and getattr(config.option, "hypothesis_seed", SEED) is None:
         config.option.hypothesis_seed = SEED
