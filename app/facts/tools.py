@@ -13,9 +13,8 @@ from app.facts.keys import MAX_KEY_CHARS, choose_key
 from app.facts.schemas import MAX_VALUE_CHARS, FactKey, FactValue
 from app.facts.wording import word_fact
 from app.kit.tokens import count_tokens
-from app.knowledge.known import Known, choose_deciding
 from app.knowledge.learning import LearningChat, learn, lock_scopes_of_tool
-from app.knowledge.reading import Viewpoint, find_deciding, list_log, view_chat
+from app.knowledge.reading import Viewpoint, find_deciding, view_chat
 from app.knowledge.service import Said
 from app.layers.tool import Answer, PageNumber, Tool, ToolCall, read, refused, wrote
 from app.layers.tool_pages import word_page
@@ -83,8 +82,8 @@ async def _word_later(call: ToolCall, view: Viewpoint, key: str, value: str, mad
     deciding = await find_deciding(call.db_session, view, KIND, key)
     if deciding is not None and deciding.content == value:
         return None
-    coming = await _find_coming(call, view, key)
-    if coming is None or coming.statement_id == made.binding_id:  # it waits for its reply
+    coming = await find_deciding(call.db_session, view, KIND, key, with_call=made.binding_id)
+    if coming is None or coming.statement_id == made.binding_id:  # its reply is still to come or is hidden
         return None
     if deciding is not None and deciding.statement_id == coming.statement_id:
         if deciding.content is None:
@@ -95,15 +94,6 @@ async def _word_later(call: ToolCall, view: Viewpoint, key: str, value: str, mad
         since = f"a later call has changed {key}"
     again = f"To note something else about it, call `{SET_FACT.name}` with other words."
     return f"This call was made before, so it changes nothing: {since}. {again}"
-
-
-async def _find_coming(call: ToolCall, view: Viewpoint, key: str) -> Known | None:
-    """Return the statement that decides about a key once the open calls of this chat have their replies, or None.
-
-    Open calls of other chats are left out: this chat does not see what they wrote.
-    """
-    log = await list_log(call.db_session, view, KIND, with_open=True)
-    return choose_deciding((one for one in log if one.key == key), view.character).get(key)
 
 
 async def _forget_fact(call: ToolCall, arguments: ForgetFact) -> Answer:
@@ -117,10 +107,9 @@ async def _forget_fact(call: ToolCall, arguments: ForgetFact) -> Answer:
         return refused(f"There is no fact {arguments.key!r}, so nothing has changed. The facts are: {known}.")
     made = await _teach(call, head, view, learning, FORGET_FACT.name, say(key, None))
     if made.is_retry:
-        deciding = await find_deciding(call.db_session, view, KIND, key)
-        coming = await _find_coming(call, view, key)
-        if deciding is not None and coming is not None and coming.statement_id != made.binding_id:
-            since = f"since then, {key} is “{deciding.content}”"
+        coming = await find_deciding(call.db_session, view, KIND, key, with_call=made.binding_id)
+        if coming is not None and coming.content is not None:
+            since = f"since then, {key} is “{coming.content}”"
             return wrote(f"This call was made before, so it changes nothing: {since}. {_GO_ON}", made)
     return wrote(f"It is forgotten: {key}. Go on with the story; do not mention it.", made)
 

@@ -36,6 +36,7 @@ _COPIED = [column.name for column in Statement.__table__.columns if column.name 
 
 _IN_CHAT = write_is_live(chat="c.chat_key", line="c.line_id", before="NULL::int")
 _IN_CHAT_WITH_OPEN = write_is_live(chat="c.chat_key", line="c.line_id", before="NULL::int", with_open=True)
+_IN_CHAT_WITH_CALLS = f"(s.statement_id = $4 OR {_IN_CHAT_WITH_OPEN})"
 _ON_LINE = write_is_live(chat="$1::uuid", line="$2::uuid", before="NULL::int")
 _ANYWHERE = write_is_live(chat="NULL::uuid", line="NULL::uuid", before="NULL::int")
 
@@ -49,6 +50,9 @@ def _of_chat(query: str) -> tuple[str, str]:
 _NEWEST_OF_CHAT = {kind: _of_chat(write_newest(OWNERS_OF_CHAT, _IN_CHAT, kind)) for kind in KINDS}
 _NEWEST = {kind: write_newest(OWNER_GIVEN, _ANYWHERE, kind) for kind in KINDS}
 _HISTORY_OF_CHAT = {kind: _of_chat(write_history(OWNERS_OF_CHAT, _IN_CHAT, kind, key="$3")) for kind in KINDS}
+_HISTORY_OF_CHAT_WITH_CALLS = {
+    kind: _of_chat(write_history(OWNERS_OF_CHAT, _IN_CHAT_WITH_CALLS, kind, key="$3")) for kind in KINDS
+}
 _HISTORY = {kind: write_history(OWNER_GIVEN, _ANYWHERE, kind, key="$5") for kind in KINDS}
 
 _RATINGS_OF_CHAT = _of_chat(write_ratings(OWNERS_OF_CHAT, ids="$3::uuid[]"))
@@ -171,9 +175,16 @@ async def list_history(db_session: DbSession, scope: ScopeKey, kind: str, key: s
 
 
 async def list_history_of_chat(
-    db_session: DbSession, line: Line, kind: str, key: str, *, only_chat: bool
+    db_session: DbSession, line: Line, kind: str, key: str, *, only_chat: bool, with_call: UUID | None = None
 ) -> list[Known]:
-    """Return the live statements of a key in each scope that a line sees, or in the chat itself, newest first."""
+    """Return the live statements of a key in each scope that a line sees, or in the chat itself, newest first.
+
+    With `with_call`, the statement with this id counts as live, and so do those of calls whose replies are still to
+    come.
+    """
+    if with_call is not None:
+        query = _HISTORY_OF_CHAT_WITH_CALLS[kind][only_chat]
+        return _known(await db_session.raw.fetch(query, *line, key, with_call))
     return _known(await db_session.raw.fetch(_HISTORY_OF_CHAT[kind][only_chat], *line, key))
 
 

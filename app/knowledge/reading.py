@@ -118,9 +118,15 @@ async def find_held(db_session: DbSession, view: Viewpoint, kind: str, key: str)
     return choose_nearest(await list_live(db_session, view, kind, key), view.character).get(key)
 
 
-async def find_deciding(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> Known | None:
-    """Return the newest live statement of a key in the nearest scope that has one, even if it takes the value away."""
-    return choose_deciding(await list_live(db_session, view, kind, key), view.character).get(key)
+async def find_deciding(
+    db_session: DbSession, view: Viewpoint, kind: str, key: str, *, with_call: UUID | None = None
+) -> Known | None:
+    """Return the newest live statement of a key in the nearest scope that has one, even if it takes the value away.
+
+    `with_call` is as in `list_live`.
+    """
+    live = await list_live(db_session, view, kind, key, with_call=with_call)
+    return choose_deciding(live, view.character).get(key)
 
 
 async def is_newest(db_session: DbSession, scope: ScopeKey, kind: str, known: Known) -> bool:
@@ -207,8 +213,17 @@ async def list_positions(
     return await queries.list_positions(db_session, view.line, statement_ids) if statement_ids else {}
 
 
-async def list_live(db_session: DbSession, view: Viewpoint, kind: str, key: str) -> list[Known]:
-    """Return the live statements of a key in each scope of the view, newest first."""
+async def list_live(
+    db_session: DbSession, view: Viewpoint, kind: str, key: str, *, with_call: UUID | None = None
+) -> list[Known]:
+    """Return the live statements of a key in each scope of the view, newest first.
+
+    `with_call` is the id of the binding of a tool call on the line that is read. With it, what this call wrote counts
+    as live, even if a person has hidden the reply. So does what those calls wrote whose replies are still to come on
+    this line.
+    """
     if view.line is None:
         return await queries.list_history(db_session, view.scope, kind, key)
-    return await queries.list_history_of_chat(db_session, view.line, kind, key, only_chat=view.only_chat)
+    return await queries.list_history_of_chat(
+        db_session, view.line, kind, key, only_chat=view.only_chat, with_call=with_call
+    )

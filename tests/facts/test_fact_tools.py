@@ -439,6 +439,52 @@ async def test_forgetting_again_ignores_an_open_call_of_another_chat(api: httpx.
     assert await call(api, "forget_fact", {"key": "lamp"}) == forgotten
 
 
+@pytest.mark.parametrize("older", [False, True])
+async def test_a_retry_for_a_hidden_reply_answers_the_same(api: httpx.AsyncClient, older: bool) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    if older:
+        await set_fact(api, "lamp", "green")
+    await hide(api, (2, 2))
+    noted = await note(api, "lamp", "red", message_id="m2")
+    assert noted.startswith("It is noted: lamp is “red”.")
+    assert await note(api, "lamp", "red", message_id="m2") == noted
+    assert await held(api) == (GREEN if older else {})
+    await hide(api, (2, 2), hidden=False)
+    assert await held(api) == {"lamp": "red"}
+
+
+async def test_forgetting_again_names_what_a_later_call_noted(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await set_fact(api, "lamp", "green")
+    await append(api, talk(1, 1))
+    await call(api, "forget_fact", {"key": "lamp"})
+    await note(api, "lamp", "red")
+    assert "since then, lamp is “red”." in await call(api, "forget_fact", {"key": "lamp"})
+
+
+async def test_forgetting_again_for_a_hidden_reply(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await set_fact(api, "lamp", "green")
+    await hide(api, (2, 2))
+    forgotten = await call(api, "forget_fact", {"key": "lamp"}, message_id="m2")
+    assert forgotten.startswith("It is forgotten: lamp.")
+    assert await call(api, "forget_fact", {"key": "lamp"}, message_id="m2") == forgotten
+    assert await held(api) == GREEN
+
+
+async def test_a_retry_for_a_hidden_reply_names_a_newer_value(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await hide(api, (2, 2))
+    await note(api, "lamp", "red", message_id="m2")
+    await set_fact(api, "lamp", "green")
+    assert "since then, lamp is “green”" in await note(api, "lamp", "red", message_id="m2")
+    await delete_fact(api, "lamp")
+    assert (await note(api, "lamp", "red", message_id="m2")).startswith("The user has deleted the fact lamp")
+
+
 async def test_a_retry_says_that_the_fact_was_forgotten(api: httpx.AsyncClient) -> None:
     await begin(api)
     await append(api, talk(1, 2))

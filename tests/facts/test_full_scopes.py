@@ -6,8 +6,9 @@ from app.kit.db import Database
 from app.kit.ids import chat_key
 from app.kit.owners import CHAT_WIDE
 from app.knowledge.service import MAX_KEYS, MAX_STORED_KEYS
-from tests.facts.asking import begin, set_fact
+from tests.facts.asking import begin, call, set_fact
 from tests.plans import counted
+from tests.talk import append, talk
 
 VALUES = 5
 """Each key has so many former values."""
@@ -39,6 +40,18 @@ async def test_a_known_key_reads_no_other_values(api: httpx.AsyncClient, databas
         await set_fact(api, "key_00007", "a cat", status=200)
     assert read.statements <= 100
     assert read.returned <= 20
+
+
+async def test_a_repeated_call_reads_each_key_once(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
+    await fill(api, database, tenant, held=MAX_KEYS, stored=MAX_KEYS)
+    await append(api, talk(1, 1))
+    calls = (("set_fact", {"key": "key_00007", "value": "red"}), ("forget_fact", {"key": "key_00007"}))
+    for tool, arguments in calls:
+        first = await call(api, tool, arguments)
+        async with counted(database) as read:
+            assert await call(api, tool, arguments) == first
+        assert read.statements <= 2 * MAX_KEYS + 100
+        assert read.returned <= MAX_KEYS + 20
 
 
 async def test_values_are_counted_up_to_the_limit(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
