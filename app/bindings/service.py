@@ -99,22 +99,19 @@ class Made(NamedTuple):
 async def bind(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> Made:
     """Bind a call to its reply, or store that it is open. Raises Invalid for a target that cannot be a reply."""
     at = await _locate(db_session, head, call, now=now)
-    is_open, at_seq = at.placement.is_open, at.placement.at_seq
-    named = at.named.message if at.named else None
-    turn_seq = find_turn_seq(at.newest, named) if is_open else at_seq
-    if at.known is not None:
-        return Made(at.known, True, is_open, at_seq, turn_seq, at.matches, None)
-    after = named or at.newest
-    sent_at = after.sent_at if after else None
-    made = Made(uuid7(), False, is_open, at_seq, turn_seq, at.matches, sent_at)
+    made = at.find_retry()
+    if made is not None:
+        return made
+    after = at.named.message if at.named else at.newest
+    made = at.make(uuid7(), is_retry=False, sent_at=after.sent_at if after else None)
     await queries.insert_binding(db_session, head.line, _values(call, at.placement, made, at.newest, now))
     _note_open(head, _count_open(head) + made.is_open)
     return made
 
 
-async def is_retry(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> bool:
-    """Return whether `bind` would treat the call as a retry. Writes nothing. Raises Invalid as `bind` does."""
-    return (await _locate(db_session, head, call, now=now)).known is not None
+async def find_retry(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> Made | None:
+    """Return what `bind` returns for a retry; None for any other. Writes nothing. Raises Invalid as `bind` does."""
+    return (await _locate(db_session, head, call, now=now)).find_retry()
 
 
 class _Located(NamedTuple):
@@ -125,6 +122,17 @@ class _Located(NamedTuple):
     placement: Placement
     matches: bool
     known: UUID | None
+
+    def find_retry(self) -> Made | None:
+        """Return the binding of the earlier call if the call is a retry, otherwise None."""
+        return None if self.known is None else self.make(self.known, is_retry=True, sent_at=None)
+
+    def make(self, binding_id: UUID, *, is_retry: bool, sent_at: datetime | None) -> Made:
+        """Return the binding with this id at this placement."""
+        is_open, at_seq = self.placement.is_open, self.placement.at_seq
+        named = self.named.message if self.named else None
+        turn_seq = find_turn_seq(self.newest, named) if is_open else at_seq
+        return Made(binding_id, is_retry, is_open, at_seq, turn_seq, self.matches, sent_at)
 
 
 async def _locate(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> _Located:

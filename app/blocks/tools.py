@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from app.bindings.service import Call, is_retry
+from app.bindings.service import Call, Made, find_retry
 from app.blocks.book import MAX_OPERATIONS, NAME, Edit, list_blocks, say
 from app.blocks.fold import MAX_CHARS, Block, Label, Operation
 from app.blocks.schemas import BlockText, check_operation
@@ -67,22 +67,24 @@ async def _update(call: ToolCall, arguments: MemoryBlockUpdate) -> Answer:
     made = Call(NAME, MEMORY_BLOCK_UPDATE.name, view.character or "", words, call.target)
     fault = _refuse(edit, held, scope)
     if fault is not None:
-        if await is_retry(db_session, head, made, now=call.now):
-            return Answer(_word_repeated(edit, held), "repeated")
-        return refused(fault)
+        retried = await find_retry(db_session, head, made, now=call.now)
+        return refused(fault) if retried is None else Answer(_word_repeated(edit, held, retried), "repeated")
     bound = await learn(db_session, head, scope, made, say(edit), now=call.now)
     held = (await list_blocks(db_session, view, with_open=True)).get(edit.label)
-    return wrote(_word_repeated(edit, held) if bound.is_retry else _word_written(edit, held), bound)
+    return wrote(_word_repeated(edit, held, bound) if bound.is_retry else _word_written(edit, held), bound)
 
 
 def _word_written(edit: Edit, held: Block | None) -> str:
     return f"It is written. {_word_text(edit, held)}"
 
 
-def _word_repeated(edit: Edit, held: Block | None) -> str:
-    """Return the answer to a repeated call. What it wrote can have been changed or deleted since."""
+def _word_repeated(edit: Edit, held: Block | None, made: Made) -> str:
+    """Return the answer to a repeated call. What it wrote can have been changed or deleted since.
+
+    If a person has hidden the reply, the block does not show what the call wrote, so its absence is no deletion.
+    """
     holds = _word_text(edit, held)
-    if held is None:
+    if held is None and (made.is_open or made.matches):
         holds = f"The block {edit.label!r} was deleted since, so it holds nothing. Do not repeat the call."
     return f"This call was made before, so nothing is written again. {holds}"
 

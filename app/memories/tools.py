@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.bindings.service import Call, is_retry
+from app.bindings.service import Call, find_retry
 from app.chats.chat_lock import lock_head
 from app.chats.hashes import identity
 from app.kit.tokens import count_tokens
@@ -57,7 +57,7 @@ async def _forget(call: ToolCall, arguments: Forget) -> Answer:
     words = identity("memory", str(arguments.memory_id))
     made = Call(NAME, FORGET.name, view.viewpoint.character or "", words, call.target)
     found = await list_memories(db_session, view, Choice(memory_id=arguments.memory_id), now=call.now)
-    if (not found or found[0].pinned) and await is_retry(db_session, head, made, now=call.now):
+    if (not found or found[0].pinned) and await find_retry(db_session, head, made, now=call.now):
         return Answer(f"It is forgotten. {_GO_ON}", "repeated")
     if not found:
         return refused("There is no memory with this id, so nothing has changed. `memory_log` shows the ids.")

@@ -370,3 +370,25 @@ async def test_a_retry_says_that_the_block_was_deleted(api: httpx.AsyncClient) -
     assert "The block 'user' was deleted since, so it holds nothing." in answer
     await put_block(api, "Mira rows.", under=USER)
     assert "reads:\nMira rows.\n" in await update(api, "append", "rum")
+
+
+async def test_a_retry_for_a_hidden_reply_names_no_deletion(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, talk(1, 5))
+    await hide(api, (4, 4))
+    assert "The block 'user' is empty." in await update(api, "append", "rum", message_id="m4")
+    empty = "This call was made before, so nothing is written again. The block 'user' is empty. Go on"
+    assert (await update(api, "append", "rum", message_id="m4")).startswith(empty)
+    await update(api, "append", "tea", message_id="m2")
+    assert "It is written." in await update(api, "search_replace", "rum", "tea", message_id="m4")
+    await hide(api, (2, 2))
+    assert (await update(api, "search_replace", "rum", "tea", message_id="m4")).startswith(empty)
+
+
+async def test_a_retry_of_replacing_names_the_deletion(api: httpx.AsyncClient) -> None:
+    await begin(api)
+    await append(api, talk(1, 2))
+    await put_block(api, "Mira likes tea.")
+    await update(api, "search_replace", "rum", "tea")
+    await delete_block(api)
+    assert "The block 'user' was deleted since" in await update(api, "search_replace", "rum", "tea")
