@@ -1,7 +1,7 @@
 """Reads what somebody is allergic to from the words that follow "allergic to". Pure.
 
 Only the words of `_HEADS` are read as allergens, because people also say that they are allergic to Mondays or to drama.
-An allergy to something else is not lost: the sentence is quoted as a memory.
+An allergy to something else is no fact, but its sentence may be quoted as a memory (`extractive.py`).
 """
 
 import re

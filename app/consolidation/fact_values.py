@@ -24,11 +24,26 @@ DOUBT = re.compile(
     r"\b(?:not|never|no longer|maybe|perhaps|probably|possibly|likely|think|guess|believe|suppose|assume|sure|hope|wish"
     r"|or|either|depends|if|when|whenever|unless|except|only|but|almost|mostly|usually|sometimes|kind of|sort of|kinda"
     r"|used to|was|were|would|could|supposed|today|tonight|right now|at the moment|for now|this week|lol|lmao|rofl|jk"
-    r"|ha(?:ha)+|hehe\w*|kidding|joking|jokes?"
+    r"|ha(?:ha)+|hehe\w*|kidding|joking|jokes?|allegedly|supposedly|hypothetically|theoretically"
     r"|in (?:an?|the|this|that|my|our) (?:game|story|novel|dream|role-?play|rp))\b",
     re.I,
 )
 """Words that express doubt or denial, or that limit a statement."""
+_NO_NAME = r"my (?:\w{1,20} )?(?:name|character(?:['’]s name)?|persona|alias)"
+_TAKEN_BACK = re.compile(
+    r"[\s,;.!…)\"”»–—-]{0,9}(?:(?:well|but|actually|okay|ok|um|uh|oh)[,.… ]{1,2}){0,2}(?:"
+    r"(?:lol|lmao|rofl|ha(?:ha)+|jk|maybe|perhaps|probably|possibly|supposedly|allegedly|or so"
+    r"|not (?:really|actually|true|any ?more)|i (?:think|guess|suppose|believe|hope|wish|assume)|i(?: am|['’]m) lying"
+    r"|if i (?:remember|recall)(?: (?:correctly|right|rightly))?"
+    rf"|(?:that|it|this)(?:['’]s| is| was) (?:not (?:true|right|real|{_NO_NAME})|a lie|a joke|fake|false|untrue)"
+    rf"|(?:that|it|this) (?:is|was)n['’]t (?:true|right|real|{_NO_NAME})"
+    r"|(?:that|it|this)(?:['’]s| is| was) my (?:\w{1,20} )?(?:character(?:['’]s name)?|persona|alias)"
+    r"|nicht wirklich|vielleicht|glaube? ich|(?:es )?mentira|quizás|peut-être|pas vraiment)[^\w]{0,9}$"
+    r"|no,? wait\b|wait, no\b|scratch that\b|if i(?: am|['’]m) not (?:mistaken|wrong)\b"
+    r"|no,? (?:it['’]s|it is|that['’]s) (?-i:[A-ZÀ-Þ]))",
+    re.I,
+)
+"""Words that take back what is before them: `, lol.`, `Not really.`, `No, wait`."""
 _DENIAL = re.compile(r"n['’]t\b", re.I)
 _ASIDE_WORDS = (
     r"(?:i|we|you|yours?|my|our|he|she|it|its|they|that|this|there|what|please|don['’]t)(?:['’](?:m|s|ve|ll|d|re))?\b"
@@ -132,7 +147,12 @@ def strip_filler(said: str) -> str:
 
 def is_aside(rest: str) -> bool:
     """Return whether the text after a value does not change the value."""
-    return not rest or (_ASIDE.match(rest) is not None and not DOUBT.search(rest))
+    return not rest or (_ASIDE.match(rest) is not None and not DOUBT.search(rest) and not takes_back(rest))
+
+
+def takes_back(said: str) -> bool:
+    """Return whether a text begins with words that take back what is before it: a laugh, a doubt or a correction."""
+    return _TAKEN_BACK.match(said) is not None
 
 
 def _divide(said: str) -> tuple[str, str]:

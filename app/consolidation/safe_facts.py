@@ -3,7 +3,8 @@
 A wrong fact is worse than a missing one. So the sentence must begin with one of the patterns. `said_names.py`,
 `fact_values.py` and `allergens.py` refuse doubtful values. A message that quotes and narrates, such as `"My name is
 Anna," she lies.`, states no facts, because a character could be the speaker. A message that jokes, or that speaks of a
-dream or a lie, states no facts either. Nor does what follows an action that need not be the user's, as in
+dream or a lie, states no facts either. Nor does a sentence that the next one takes back ("Not really."), a quoted line
+(`> My name is Kai.`), or what follows an action that need not be the user's, as in
 `*The demon grins.* My name is Legion.`
 "I'm Jonas" gives no name: "I'm Irish" has the same form.
 """
@@ -14,7 +15,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from app.consolidation.allergens import read_allergens
-from app.consolidation.fact_values import read_date, read_favourite
+from app.consolidation.fact_values import read_date, read_favourite, takes_back
 from app.consolidation.said_names import CAPITAL_WORD, LEAD, read_name
 from app.consolidation.unreal import is_invented
 from app.facts.keys import normalise_key
@@ -38,20 +39,24 @@ _SOMEBODY = re.compile(
 
 _SAYS = r"(?:said|says|asked|replied|replies|whispered|whispers|growled|growls|lied|lies)"
 _PLAYS = re.compile(
-    rf"(?i:[,!?…][\"”»]? {_SAYS} (?:the|an?|he|she|they)\b|,[\"”»]? (?:(?:the|an?) \w+|he|she|they) {_SAYS}\b"
+    rf"(?i:[,!?…][\"”»]? {_SAYS} (?:the|an?|he|she|they|nobody|no one)\b"
+    rf"|,[\"”»]? (?:(?:the|an?) \w+|he|she|they) {_SAYS}\b"
     r"|(?<!not )(?<!no )(?<!n['’]t )\b(?:(?:just|only) )?(?<!not just )(?<!not only )(?:kidding|joking)\b"
     r"|\blet['’]?s (?:play|pretend)\b)"
 )
 """The speaker after a quotation, or words about a game or a joke."""
+_CODE = re.compile(r"```.*?```", re.S)
+_QUOTED_LINE = re.compile(r"\s*>(?:\s|$)")
 
 _FAVOURITE = re.compile(
     rf"(?i:{LEAD}my (?:all[- ]time |absolute )?(?P<key>favou?rite [a-z]{{2,20}}(?: [a-z]{{2,20}})?) is )(?P<said>.+)"
 )
 _BIRTHDAY = re.compile(rf"(?i:{LEAD}my birthday is (?:actually )?(?:on )?)(?P<said>.+)")
-_ALLERGY = re.compile(
-    rf"(?i:{LEAD}i(?: am|['’]m) (?:(?:also|actually|still|really|very|highly|severely|deathly|terribly) ){{0,2}}"
-    r"allergic to )(?P<said>.+)"
+_DEGREE = (
+    r"(?:also|actually|still|really|very|highly|so|super|quite|pretty|just|terribly|horribly|severely|seriously|badly"
+    r"|mildly|strongly|slightly|extremely|violently|deathly)"
 )
+_ALLERGY = re.compile(rf"(?i:{LEAD}i(?: am|['’]?m) (?:{_DEGREE} ){{0,2}}allergic to )(?P<said>.+)")
 
 
 class Stated(NamedTuple):
@@ -80,8 +85,13 @@ def find_facts(utterance: Utterance) -> Iterator[Stated]:
     scene = _find_scene(text)
     if scene is not None:
         spoken = _list_statements(text[:scene])
+    elif len(utterance.text) > _MOST_CHARS:
+        spoken = spoken[:-1]  # it can be cut off within a value
     bare = [said.strip(_QUOTES) for said in spoken]
-    for said, following in zip_longest(bare, bare[1:], fillvalue=""):
+    numbered = [(number, said) for number, said in enumerate(bare) if said]
+    for (number, said), (next_number, following) in zip_longest(numbered, numbered[1:], fillvalue=(0, "")):
+        if next_number == number + 1 and takes_back(following):
+            continue
         name = read_name(said, following)
         if name is not None:
             yield Stated("name", *name)
@@ -92,7 +102,13 @@ def find_facts(utterance: Utterance) -> Iterator[Stated]:
 
 
 def _list_statements(text: str) -> list[str]:
-    return ["".join(one.clauses) for one in split_sentences(text) if one.kind is Kind.STATEMENT]
+    """Return the statements of a text, with "" for each question or action.
+
+    Lines that the text quotes (`> …`) and blocks of code are left out.
+    """
+    lines = _CODE.sub("\n", text).splitlines(keepends=True)
+    own = "".join(line for line in lines if not _QUOTED_LINE.match(line))
+    return ["".join(one.clauses) if one.kind is Kind.STATEMENT else "" for one in split_sentences(own)]
 
 
 def _find_others(said: str) -> Iterator[tuple[str, str]]:

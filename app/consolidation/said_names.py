@@ -10,6 +10,7 @@ surname or have a form such as 小明. Japanese words that people say about a na
 import re
 from typing import NamedTuple
 
+from app.consolidation.fact_values import takes_back
 from app.summarising.sentences import find_terms
 
 
@@ -27,8 +28,9 @@ class SaidName(NamedTuple):
 
 
 LEAD = (
-    r"(?:(?:hi|hello|hey|well|yes|hallo|hola|bonjour|salut|also|so|by the way|btw|please|actually"
-    r"|and)\b[,!. ]{1,3}){0,3}"
+    r"(?:\(?(?:hi|hello|hey|well|yes|no(?=[,!.])|hallo|hola|bonjour|salut|also|so|by the way|btw|please|actually|and"
+    r"|but|oh|ah|ok|okay|um|uh|sorry|careful|listen|look|remember|no,? thanks|no,? thank you|fyi"
+    r"|just so you know|ooc)\b[,!.: ]{1,3}){0,3}"
 )
 """Words with which a sentence can begin before it states a fact."""
 
@@ -69,6 +71,7 @@ _SPANISH = frozenset(
 _FRENCH = frozenset(
     find_terms("""
     anonyme comment devine docteur dr elle elles eux il ils inconnu inconnue jamais je la le légion lui m madame
+    demain lundi mardi mercredi jeudi vendredi samedi dimanche
     mademoiselle mme moi mon monsieur mystère nous on pas personne pourquoi privé quand que quelquun qui quoi rien
     secret secrète soi toi ton tu un une vous où
     """)
@@ -118,7 +121,7 @@ _FORMS = tuple(
     for said, no_names, is_firm in (
         (r"my name(?: is|['’]s)", _ENGLISH, True),
         (
-            r"(?:you can |just |please |everyone |everybody |my friends |friends |people )?calls? me",
+            r"(?:you (?:can|may) |just |please |everyone |everybody |my friends |friends |people )?calls? me",
             _ENGLISH | _CALLS,
             False,
         ),
@@ -137,6 +140,10 @@ _REASON = re.compile(r"[,;:]?\s*(?:for|or|oder|denn|porque|pues|car)\b", re.I)
 """After a name, a reason or an alternative: `My name is Legion, for we are many.`"""
 _BUT = re.compile(r"[,;]?\s*(?:but|though|although|however|mais)\b", re.I)
 """After "Call me" and a word, the word is a judgement: `Call me Stupid, but I love it.`"""
+_DISLIKE = re.compile(
+    r"\b(?:hate|loathe|detest|dislike|don['’]t like|can['’]t stand) (?:it|this|that)(?: name)?[^\w]*$", re.I
+)
+"""After "Call me" and a name, what the speaker thinks of it: `My friends call me Bob, I hate that name.`"""
 _IN_FULL = re.compile(rf"[.,…!]*\s*[-–—]?\s*(?P<value>{CAPITAL_WORD}(?: {CAPITAL_WORD}){{1,2}})(?=[.!…\"”»]|$)")
 
 _SURNAMES = (
@@ -217,9 +224,9 @@ def read_name(said: str, following: str = "") -> SaidName | None:
 def _check(value: str, rest: str, following: str, no_names: frozenset[str], *, is_firm: bool) -> SaidName | None:
     words = [word.casefold().replace("’", "").replace("'", "") for word in value.split()]
     is_initial = len(words[-1]) == 1 and re.match(r"\.\s*\w", rest) is not None
-    if not no_names.isdisjoint((words[0], words[-1])) or is_initial or _REASON.match(rest):
+    if not no_names.isdisjoint((words[0], words[-1])) or is_initial or _REASON.match(rest) or takes_back(rest):
         return None
-    if not is_firm and (_BUT.match(rest) or any(map(_ADJECTIVE.fullmatch, words))):
+    if not is_firm and (_BUT.match(rest) or _DISLIKE.search(rest) or any(map(_ADJECTIVE.fullmatch, words))):
         return None
     in_full = _IN_FULL.match(f"{rest} {following}".rstrip())
     if in_full and value in (" ".join(in_full["value"].split()[-len(words) :]), in_full["value"].split()[0]):

@@ -145,6 +145,49 @@ def facts(text: str, role: str = "user") -> list[tuple[str, str]]:
         ('"My name is Anna. I sell bread," she lied.', None),
         ('He looked up. "My name is Anna."', None),
         ("我叫他快点来我们这里一起吃晚饭。", None),
+        ("You may call me Elena.", "Elena"),
+        ("Oh, sorry, my name is Mira.", "Mira"),
+        ("No, my name is Mira, not Mara.", "Mira"),
+        ("OOC: my name is Mira.", "Mira"),
+        ("My name is Mira, if you must know.", "Mira"),
+        ("My name is Mira and I think you are kind.", "Mira"),
+        ("My name is Mira. She stared at me.", "Mira"),
+        ("My name is Mira. No, I do not want tea.", "Mira"),
+        ("Ich heiße Lena. Tanzen macht mir Spaß.", "Lena"),
+        ("Me llamo Ana, y él se llama Tom.", "Ana"),
+        ("No me llamo Ana.", None),
+        ("My name is Slim Shady, lol.", None),
+        ("My name is Mira, I think.", None),
+        ("My name is Mira, maybe.", None),
+        ("My name is Mira, if I remember correctly.", None),
+        ("My name is Mira, said nobody ever.", None),
+        ("My friends call me Bob, I hate that name.", None),
+        ("My name is Mira. Well, that's my character's name.", None),
+        ("My name is Mira. Not really.", None),
+        ("My name is Mira. No, wait, it's Mara.", None),
+        ("My name is Mira. That's not true.", None),
+        ("My name is Mira. jk", None),
+        ("> My name is Kai.\nWho wrote that?", None),
+        ("```\nMy name is Kai.\n```", None),
+        ("Appelle-moi Demain.", None),
+        ("Me llamo Ana, mentira.", None),
+        ("My name is Mira, if I'm not mistaken.", None),
+        ("My name is Mira. Haha, nice to meet you!", "Mira"),
+        ("My name is Mira. Maybe we can be friends!", "Mira"),
+        ("My name is Mira. It's not pronounced how it looks.", "Mira"),
+        ("My name is Mira. No, it's okay.", "Mira"),
+        ("My name is Mira. I'm lying down.", "Mira"),
+        ("My name is Mira. This is my character: Zara.", "Mira"),
+        ("My name is Mira, I promise.", "Mira"),
+        ("> Who are you?\nMy name is Mira.", "Mira"),
+        ("Ich heiße Lena. Vielleicht kennst du mich noch.", "Lena"),
+        ("Ich heiße Lena Schmidt, nennen Sie mich Lena.", "Lena Schmidt"),
+        ("Call me Liz, I hate Elizabeth.", "Liz"),
+        ("Call me Max, I don't like formalities.", "Max"),
+        ("Call me Liz, I hate it when people say Elizabeth.", "Liz"),
+        ("Call me Max, I hate being called Maximilian.", "Max"),
+        ("My name is Mira. It's not really a secret.", "Mira"),
+        ("Ich heiße Jonas. Bist du müde? Vielleicht.", "Jonas"),
     ],
 )
 def test_a_name_is_read_only_if_it_is_certain(text: str, name: str | None) -> None:
@@ -254,6 +297,27 @@ def test_few_other_facts_are_read(text: str, fact: tuple[str, str] | None) -> No
         ("I'm allergic to cats, if that matters.", []),
         ("I'm allergic to anything with fur.", []),
         ("I'm allergic to peanuts and Tom is to bees.", []),
+        ("im allergic to peanuts", ["peanuts"]),
+        ("Sorry, I'm allergic to gluten.", ["gluten"]),
+        ("Just so you know, I'm allergic to peanuts.", ["peanuts"]),
+        ("(OOC: I'm allergic to peanuts.)", ["peanuts"]),
+        ("I don't have a peanut allergy.", []),
+        ("I had a milk allergy as a child.", []),
+        ("My sister has a peanut allergy.", []),
+        ("I'm allergic to cats, allegedly.", []),
+        ("I'm allergic to cats, hypothetically.", []),
+        ("I'm allergic to peanuts. Not really.", []),
+        ("I'm allergic to peanuts. It's not severe.", ["peanuts"]),
+        ("I'm allergic to peanuts. No, that's fine, thank you.", ["peanuts"]),
+        ("I'm allergic to peanuts. Maybe we can order something else.", ["peanuts"]),
+        ("I'm allergic to peanuts. That's not a joke.", ["peanuts"]),
+        ("I'm allergic to cats. It's a joke among my friends.", ["cats"]),
+        ("I'm allergic to cats. If I remember to take a pill, it's ok.", ["cats"]),
+        ("I'm allergic to peanuts. No, I mean it!", ["peanuts"]),
+        ("I'm allergic to peanuts. If I am not careful, I could die.", ["peanuts"]),
+        ("I'm extremely allergic to nuts.", ["nuts"]),
+        ("I have a peanut allergy and a cat.", []),
+        ("I have a dog with chicken allergies.", []),
     ],
 )
 def test_each_allergy_is_a_fact(text: str, allergens: list[str]) -> None:
@@ -280,6 +344,10 @@ def test_only_call_me_gives_a_name_that_is_not_firm(text: str, is_firm: bool) ->
 
 def test_a_corrected_name_comes_after_the_former_one() -> None:
     assert facts("My name is Alexander. Call me Alex.") == [("name", "Alexander"), ("name", "Alex")]
+
+
+def test_a_name_at_the_end_of_what_is_read_is_not_cut_off() -> None:
+    assert facts(f"{'Hm, well. ' * 798}My name is Mira Okafor.") == []
 
 
 @given(st.text(max_size=300))
