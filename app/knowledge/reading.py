@@ -134,13 +134,8 @@ async def is_newest(db_session: DbSession, scope: ScopeKey, kind: str, known: Kn
 
     A newer one that is not live would hold again if the reply or the messages that taught it were restored.
     """
-    newest_id = await find_newest_id(db_session, scope, kind, known.key)
+    newest_id = await queries.find_newest_id(db_session, scope, kind, known.key)
     return newest_id is not None and newest_id == known.statement_id
-
-
-async def find_newest_id(db_session: DbSession, scope: ScopeKey, kind: str, key: str) -> UUID | None:
-    """Return the id of the newest statement about a key in a scope, live or not; None if there is none."""
-    return await queries.find_newest_id(db_session, scope, kind, key)
 
 
 async def list_values(
