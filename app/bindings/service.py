@@ -110,7 +110,7 @@ async def bind(db_session: DbSession, head: Head, call: Call, *, now: datetime) 
 
 
 async def find_retry(db_session: DbSession, head: Head, call: Call, *, now: datetime) -> Made | None:
-    """Return what `bind` returns for a retry; None for any other. Writes nothing. Raises Invalid as `bind` does."""
+    """Return what `bind` would return if the call is a retry, otherwise None. Writes nothing. Raises Invalid."""
     return (await _locate(db_session, head, call, now=now)).find_retry()
 
 

@@ -29,14 +29,14 @@ DOUBT = re.compile(
     re.I,
 )
 """Words that express doubt or denial, or that limit a statement."""
-_NO_NAME = r"my (?:\w{1,20} )?(?:name|character(?:['’]s name)?|persona|alias)"
+_OWN_NAME = r"my (?:\w{1,20} )?(?:name|character(?:['’]s name)?|persona|alias)"
 _TAKEN_BACK = re.compile(
     r"[\s,;.!…)\"”»–—-]{0,9}(?:(?:well|but|actually|okay|ok|um|uh|oh)[,.… ]{1,2}){0,2}(?:"
     r"(?:lol|lmao|rofl|ha(?:ha)+|jk|maybe|perhaps|probably|possibly|supposedly|allegedly|or so"
     r"|not (?:really|actually|true|any ?more)|i (?:think|guess|suppose|believe|hope|wish|assume)|i(?: am|['’]m) lying"
     r"|if i (?:remember|recall)(?: (?:correctly|right|rightly))?"
-    rf"|(?:that|it|this)(?:['’]s| is| was) (?:not (?:true|right|real|{_NO_NAME})|a lie|a joke|fake|false|untrue)"
-    rf"|(?:that|it|this) (?:is|was)n['’]t (?:true|right|real|{_NO_NAME})"
+    rf"|(?:that|it|this)(?:['’]s| is| was) (?:not (?:true|right|real|{_OWN_NAME})|a lie|a joke|fake|false|untrue)"
+    rf"|(?:that|it|this) (?:is|was)n['’]t (?:true|right|real|{_OWN_NAME})"
     r"|(?:that|it|this)(?:['’]s| is| was) my (?:\w{1,20} )?(?:character(?:['’]s name)?|persona|alias)"
     r"|nicht wirklich|vielleicht|glaube? ich|(?:es )?mentira|quizás|peut-être|pas vraiment)[^\w]{0,9}$"
     r"|no,? wait\b|wait, no\b|scratch that\b|if i(?: am|['’]m) not (?:mistaken|wrong)\b"

@@ -44,7 +44,7 @@ _MESSAGES_EACH = 100
 _POLL_S = 0.2
 _ATTEMPTS = 3
 """The evaluation gives up when one work item has begun this many attempts and has an error from one of them. It gives
-up at the first error if further attempts would fail, too, because a person has to correct the key, account or model."""
+up at the first error if further attempts would fail, too: a person has to correct the key, the account or the model."""
 
 Worker = asyncio.Task[None]
 
@@ -148,7 +148,7 @@ async def _wait_for_work(api: Api, worker: Worker, screen: Screen) -> None:
 
 
 def _is_stuck(work: Mapping[str, Any]) -> bool:
-    """Return whether no further attempt is waited for."""
+    """Return whether a work item with an error is given up: after `_ATTEMPTS`, or if a person has to correct it."""
     return work["attempts"] >= _ATTEMPTS or needs_correction(work["error"])
 
 

@@ -189,7 +189,7 @@ class _Restoring:
         return isinstance(name, str) and name in self._layers[table]
 
     def _check_seqs(self, row: Row) -> None:
-        """Check that a row of a line does not begin after the message that would be next, and a memo not end there.
+        """Check that no row begins after the message that would be next, and that no memo ends after the last one.
 
         The messages are checked when all are there, and statements have no line.
         """
