@@ -22,7 +22,7 @@ from app.messages.reads import list_not_deleted
 from app.scenes import change_queries, queries
 from app.scenes.errors import BreakNotFound, SceneEdited, SceneNotFound
 from app.scenes.folding import reconcile_fold_work, rehash_steps
-from app.scenes.lifecycle import close_at, lift
+from app.scenes.lifecycle import close_at, drop_stale_title, lift
 from app.scenes.models import Scene
 from app.scenes.recap import shown_version
 from app.scenes.schedule import DEBOUNCE_S, DETECT, NAME, begin, hides, schedule_hide
@@ -131,6 +131,7 @@ async def edit_scene(
         scene.title, scene.titled = given["title"], given["title"] is not None
     if "recap" in given:
         recap = given["recap"]
+        drop_stale_title(scene)  # the new recap counts as made from the present messages
         was_made = scene.status != "pending" and not scene.is_written
         scene.recap, scene.tokens, scene.status, scene.origin = recap, count_tokens(recap), "ready", "person"
         scene.edited, scene.source_hash, scene.generated_at = scene.edited or was_made, scene.current_hash, now

@@ -45,6 +45,12 @@ def hand_on(there: Scene, here: Scene) -> None:
     here.status, here.origin, here.edited = there.status, there.origin, here.edited or there.edited
 
 
+def drop_stale_title(scene: Scene) -> None:
+    """Remove a title that the service wrote, if the scene's messages have changed since the recap was made."""
+    if not scene.titled and scene.source_hash != scene.current_hash:
+        scene.title = None
+
+
 By = Literal["person", "model", "time", "cut"]
 
 
@@ -132,10 +138,13 @@ async def follow(
 
 
 async def rehash(db_session: DbSession, head: Head, scenes: Sequence[Scene]) -> list[Rehashed[Scene]]:
-    """Update the current hashes of `scenes`."""
+    """Update the current hashes of `scenes`. A person's recap whose messages have changed loses the service's title."""
     rehashed = await derived.rehash(db_session, head, [_derived(scene) for scene in scenes])
     for one in rehashed:
-        one.row.of.current_hash = one.current_hash
+        scene = one.row.of
+        scene.current_hash = one.current_hash
+        if scene.is_written:  # any other recap is made again with its title
+            drop_stale_title(scene)
     await db_session.flush()
     return rehashed
 

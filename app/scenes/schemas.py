@@ -23,7 +23,9 @@ class SceneOut(BaseModel):
 
     id: UUID | None = Field(description="Its id; null for the open scene.")
     number: int = Field(description="Its number, from 1. It changes if earlier scenes are split or merged.")
-    title: str | None = Field(description="Its title.")
+    title: str | None = Field(
+        description="Its title. One that the service wrote is removed when the messages of a person's recap change."
+    )
     first_seq: int = Field(description="The seq of its first message.")
     last_seq: int | None = Field(description="The seq of its last message, on which the break is.")
     first_message_id: str | None = Field(description="The id of its first message.")

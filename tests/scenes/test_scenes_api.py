@@ -201,6 +201,39 @@ async def test_a_personal_recap_of_a_scene_stays_and_is_marked_stale(
     assert "scene" not in calls(model)
 
 
+@pytest.mark.parametrize("is_written_first", [True, False])
+async def test_a_title_of_the_service_goes_when_messages_change(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel, is_written_first: bool
+) -> None:
+    model.otherwise = story_model()
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 10))
+    await set_break(api, 5)
+    await set_break(api, 8)
+    await settle_rounds(dispatcher, clock)
+    assert [scene["title"] for scene in await scenes(api)] == ["Lamps 1 to 5", "Lamps 6 to 8", None]
+    path = f"/scenes/{(await scenes(api))[0]['id']}"
+    if is_written_first:
+        assert (await ask(api, "PATCH", path, 200, {"recap": "Kai stayed."}))["title"] == "Lamps 1 to 5"
+        await soft_delete(api, "m1")
+    else:
+        await soft_delete(api, "m1")
+        await ask(api, "PATCH", path, 200, {"recap": "Kai stayed."})
+    await settle_rounds(dispatcher, clock)
+    assert [scene["title"] for scene in await scenes(api)] == [None, "Lamps 6 to 8", None]
+    assert "Lamps 1 to 5" not in str(model.calls[-1].body), "the running recap is made without the title"
+
+
+async def test_a_title_of_a_person_outlives_the_messages(api: httpx.AsyncClient) -> None:
+    await put(api, settings=BY_HAND)
+    await append(api, talk(1, 8))
+    path = f"/scenes/{(await set_break(api, 5))['items'][0]['id']}"
+    await ask(api, "PATCH", path, 200, {"title": "The pier"})
+    await ask(api, "PATCH", path, 200, {"recap": "Kai stayed."})
+    await soft_delete(api, "m1")
+    assert (await get(api, path))["title"] == "The pier"
+
+
 async def test_a_personal_recap_is_regenerated_only_on_request(
     api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, model: ScriptedModel
 ) -> None:
