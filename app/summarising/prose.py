@@ -109,18 +109,21 @@ def is_offer(line: str) -> bool:
 def _out_of_json(text: str) -> str:
     """Return the string in `text` if `text` is a JSON string, or a JSON object with one string that is not blank.
 
-    A model that has learnt to call tools can return its text as the argument of a call (`_arguments_of`).
+    A string that is shorter than the lists and objects beside it is only their title. A model that has learnt to call
+    tools can return its text as the argument of a call (`_arguments_of`).
     """
     if not text.startswith(('"', "{")):
         return text
     try:
         found = json.loads(text, strict=False)
+        if isinstance(found, dict):
+            found = _arguments_of(found)
+            strings = [value for value in found.values() if isinstance(value, str) and value.strip()]
+            nested = [value for value in found.values() if value and isinstance(value, list | dict)]
+            beside = json.dumps(nested, ensure_ascii=False) if nested else ""
+            found = strings[0] if len(strings) == 1 and len(strings[0]) > len(beside) else None
     except (ValueError, RecursionError):
         return text
-    if isinstance(found, dict):
-        found = _arguments_of(found)
-        strings = [value for value in found.values() if isinstance(value, str) and value.strip()]
-        found = strings[0] if len(strings) == 1 else None
     return without_controls(found) if isinstance(found, str) else text
 
 

@@ -201,6 +201,13 @@ def test_fields_of_json_that_are_no_outcomes_are_dropped() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["summary", "key_outcomes"])
+def test_the_title_of_other_json_is_no_recap(name: str) -> None:
+    fields = {"title": "The storm over the lighthouse", name: ["Mira and Kai were married in the storm."]}
+    with pytest.raises(UnusableAnswer, match="data"):
+        parse_scene_recap(json.dumps(fields))
+
+
 FORMER = "# Outcomes\n- Mira left.\n\n# State\n- place: at sea"
 
 

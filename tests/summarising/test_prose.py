@@ -43,6 +43,7 @@ TEXT = "Oskar mended the music box.\n\nWren wound it three times; nobody laughed
         f'"{TEXT}"',
         f"“{TEXT}”",
         '{"summary": "' + TEXT.replace("\n", "\\n") + '"}',
+        json.dumps({"summary": TEXT, "keywords": ["ferry"], "mood": {}}),
         f"<think>\nShort? Long?\n</think>\n{TEXT}",
         f"Let me see.\n</think>\n\n{TEXT}",
         TEXT.replace("mended", "men\x00ded\x1b"),
@@ -88,6 +89,8 @@ def test_a_heading_with_a_date_becomes_a_plain_line() -> None:
         ("I'm sorry, but I can't help with Wren.", "the model refuses"),
         ('{"speaker": "Wren", "message": "Ahoy!"}', "the answer is data, not prose"),
         ('[{"text": "Wren"}]', "the answer is data, not prose"),
+        ('{"title": "The ferry", "events": ["Wren rowed ashore.", "Ana left."]}', "the answer is data, not prose"),
+        ('{"title": "The ferry", "story": {"text": "Wren rowed ashore."}}', "the answer is data, not prose"),
         ("Wren. " * MAX_ANSWER_CHARS, "the answer is far too long"),
     ],
 )
