@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import dropwhile, pairwise
 
 from app.summarising.answer_text import FENCE, first_turn, spoken, without_controls
-from app.summarising.prose import read_prose
+from app.summarising.prose import is_offer, read_prose
 
 MAX_TITLE_CHARS = 50
 PARTS = ("outcomes", "threads", "state")
@@ -114,7 +114,8 @@ def _plain_lines(text: str, *, keep_all: bool = False) -> list[str]:
     JSON becomes lines with headings; `keep_all` keeps all its fields. A bold line becomes a heading; other bold marks
     are removed. Only lines with a bullet keep their indentation.
     """
-    plain = _out_of_json("\n".join(FENCE.sub("\n", text).splitlines()).strip(), keep_all=keep_all)
+    unfenced = "\n".join(FENCE.sub("\n", text).splitlines()).strip()
+    plain = _out_of_json(unfenced if keep_all else _only_json(unfenced), keep_all=keep_all)
     lines = (_BOLD_LINE.sub(r"# \1\2", line.strip()) if _is_bold(line) else line.rstrip() for line in plain.split("\n"))
     return [bare for line in lines if (bare := _unindented(re.sub(r"\*{2,}", "", line).rstrip()))]
 
@@ -300,6 +301,14 @@ _TITLE_FIELD = re.compile(
 )
 _ASIDE_FIELD = re.compile(r"thoughts?|thinking|reasoning|analysis|plan|characters?|participants?|cast|language")
 """Fields that contain no outcomes."""
+
+
+def _only_json(text: str) -> str:
+    """Return the JSON object in `text` if only announcements precede it and only offers follow, else `text`."""
+    start, end = 0 if text.startswith("{") else text.find("\n{") + 1, text.rfind("}") + 1
+    before, after = (filter(None, part.split("\n")) for part in (text[:start], text[end:]))
+    is_alone = text.startswith("{", start) and all(map(_announces, before)) and all(map(is_offer, after))
+    return text[start:end] if is_alone else text
 
 
 def _out_of_json(text: str, *, keep_all: bool) -> str:

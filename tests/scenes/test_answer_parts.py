@@ -201,6 +201,17 @@ def test_fields_of_json_that_are_no_outcomes_are_dropped() -> None:
     )
 
 
+@pytest.mark.parametrize("before", ["", "Here is the recap:\n\n", "Sure! Here's the recap of the scene in JSON:\n"])
+@pytest.mark.parametrize("after", ["", "\n\nLet me know if you want it shorter!"])
+def test_json_below_an_announcement_is_read(before: str, after: str) -> None:
+    facts = [fact.removeprefix("- ") for fact in FACTS.split("\n")]
+    fields = {"title": "The storm", "outcomes": facts}
+    rest = {"threads": ["Who sent the feather?"], "state": {"place": "the lighthouse"}}
+    for answer in (json.dumps(fields | rest), f"```json\n{json.dumps(fields | rest, indent=2)}\n```"):
+        assert parse_scene_recap(f"{before}{answer}{after}") == READ
+        assert parse_recap(f"{before}{answer}{after}") == RENDERED
+
+
 @pytest.mark.parametrize("name", ["summary", "key_outcomes"])
 def test_the_title_of_other_json_is_no_recap(name: str) -> None:
     fields = {"title": "The storm over the lighthouse", name: ["Mira and Kai were married in the storm."]}
