@@ -360,9 +360,12 @@ def _name_of(key: object) -> str:
 def _sentences(value: object) -> list[str]:
     """Return the texts in a JSON value, one line each; an object becomes lines of `label: value`.
 
+    An object that has only a label and a value becomes one such line.
     Escapes of JSON can produce control characters and tokens of a chat template, which are removed.
     """
     if isinstance(value, dict):
+        if value.keys() == {"label", "value"}:
+            value = {str(value["label"]): value["value"]}
         return [f"{label}: {' '.join(_sentences(inner))}" for label, inner in value.items()]
     if isinstance(value, list):
         return [sentence for inner in value for sentence in _sentences(inner)]

@@ -190,6 +190,12 @@ def test_fields_of_json_with_other_names_are_kept() -> None:
     assert parse_scene_recap(json.dumps({"thoughts": "Hm.", "outcomes": facts, **fields})) == READ
 
 
+def test_a_state_of_json_can_be_a_list_of_labels_and_values() -> None:
+    state = [{"label": "place", "value": "the inn"}, {"label": "time", "value": "late"}]
+    read = parse_scene_recap(json.dumps({"outcomes": ["Mira left."], "threads": [], "state": state}))
+    assert read.state == "- place: the inn\n- time: late"
+
+
 def test_fields_of_json_that_are_no_outcomes_are_dropped() -> None:
     fields = {"threads": ["Who sent the feather?"], "state": {"place": "the lighthouse"}}
     facts = [fact.removeprefix("- ") for fact in FACTS.split("\n")]
