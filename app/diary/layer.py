@@ -16,7 +16,7 @@ from app.diary.settings import DiarySettings
 from app.diary.shared.queries import DOCUMENTS as SHARED_DOCUMENTS
 from app.diary.shared.queries import SHARES
 from app.diary.shared.service import erase_owner, on_line_replaced
-from app.diary.stored_forms import CachedDiaries, StoredNumbers
+from app.diary.stored_forms import CachedDiaries, StoredEntryWork, StoredNumbers
 from app.diary.tools import SAVE_MEMORY
 from app.layers.layer import Layer
 from app.narratives.models import NarrativeVersion
@@ -26,6 +26,7 @@ LAYER = Layer(
     settings=DiarySettings,
     cursor=StoredNumbers,
     cached=CachedDiaries,
+    planned=StoredEntryWork,
     models=(DiaryEntry, NarrativeVersion, Binding),
     jobs=(FOLD_DIARY, WRITE_ENTRY, REWRITE_ENTRY),
     routers=(router,),

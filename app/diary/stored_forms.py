@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from app.kit.wire import TimeZone
-from app.layers.stored_forms import StoredPeriod
+from app.layers.stored_forms import StoredPeriod, StoredSpan, StoredWork
 from app.layers.stored_json import IsoTime, Number, StoredJson, UuidText
 
 _Microseconds = Annotated[int, Field(ge=-(2**62), le=2**62)]
@@ -20,6 +20,25 @@ class StoredNumbers(StoredJson):
     number: Number
     outdated: bool | str | list[str] | None = None
     period: StoredPeriod | None = None
+
+
+class StoredWriting(StoredSpan):
+    """The period that the service's next entry of a character is about, and the number of this entry."""
+
+    number: Annotated[Number, Field(ge=1)]
+
+
+class StoredEntryWork(StoredWork):
+    """The work item of an entry that was never written (`writing_work` in `handlers.py`)."""
+
+    payload: StoredWriting
+
+    @model_validator(mode="after")
+    def _has_its_key(self) -> Self:
+        begins = f"write:{self.payload.first_seq}:"
+        if not self.key.startswith(begins) or self.key == begins:
+            raise ValueError(f"key must be {begins} and the name of a character")
+        return self
 
 
 class CachedHeld(StoredJson):

@@ -38,6 +38,7 @@ from app.kit.db import DbSession, Table
 from app.kit.owners import OwnerErased
 from app.layers.contribution import Contributed, SegmentSpec, View
 from app.layers.job import Job
+from app.layers.stored_forms import StoredWork
 from app.layers.tool import Tool
 from app.lines.line_copy import Line
 from app.summarising.prompts import Prompt
@@ -128,6 +129,9 @@ class Layer:
             nothing there.
         cached: The type of what its `refresh_cache` stores on the line's row; an import of a vault checks it. None if
             it stores nothing there.
+        planned: The type of those of its work items whose payload has a `last_seq`. These say which messages no row of
+            the layer is about yet. Nothing else says so, so a vault contains them, and an import checks them with this
+            type. None if all work of the layer follows from its rows.
         models: Its tables; rows with a line in their key are copied and erased with the line.
         jobs: The jobs that run its due work; the job with the longest matching prefix runs an item.
         routers: Its HTTP routes; their tags appear in `/docs` in the order of the registry.
@@ -220,6 +224,7 @@ class Layer:
     also_known_as: tuple[str, ...] = ()
     cursor: Any = None
     cached: Any = None
+    planned: type[StoredWork] | None = None
     models: tuple[type[Table], ...] = ()
     jobs: tuple[Job[Any, Any], ...] = ()
     routers: tuple[APIRouter, ...] = ()

@@ -27,6 +27,33 @@ class StoredPeriod(StoredJson):
     awaits_reply: bool = False
 
 
+class StoredSpan(StoredJson):
+    """The messages that a work item is about; both seqs are inclusive."""
+
+    first_seq: Annotated[Number, Field(ge=1)]
+    last_seq: Number
+
+    @model_validator(mode="after")
+    def _is_in_order(self) -> Self:
+        if self.last_seq < self.first_seq:
+            raise ValueError("must not end before it begins")
+        return self
+
+
+class StoredWork(StoredJson):
+    """A work item about messages that no row of its layer is about yet (`Layer.planned`)."""
+
+    key: str
+    at_seq: Number
+    payload: StoredSpan
+
+    @model_validator(mode="after")
+    def _is_where_it_begins(self) -> Self:
+        if self.at_seq != self.payload.first_seq:
+            raise ValueError("at_seq must be the first_seq of the payload")
+        return self
+
+
 class StoredRefusal(StoredJson):
     """A refused answer of a model."""
 

@@ -25,8 +25,11 @@ _WRONG_NUMBER = """
             max(last_seq) AS last_seq
         FROM memos b WHERE b.chat_key = c.chat_key AND b.line_id = c.line_id) AS b
     CROSS JOIN LATERAL (
-        SELECT coalesce(max(number), 0) AS newest
-        FROM diary_entries d WHERE d.chat_key = c.chat_key AND d.line_id = c.line_id) AS d
+        SELECT coalesce(max(number), 0) AS newest FROM (
+            SELECT number FROM diary_entries d WHERE d.chat_key = c.chat_key AND d.line_id = c.line_id
+            UNION ALL
+            SELECT (w.payload ->> 'number')::int FROM work w
+            WHERE w.owner_key = c.chat_key AND w.line_id = c.line_id AND w.layer = 'diary') AS taken) AS d
     CROSS JOIN LATERAL (
         SELECT coalesce(max(number), 1) AS newest
         FROM sessions s WHERE s.chat_key = c.chat_key AND s.line_id = c.line_id) AS s

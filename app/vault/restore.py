@@ -5,6 +5,7 @@ A *statement* is one fact, operation on a block, or memory, and belongs to a sco
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -21,13 +22,14 @@ from app.chats.models import CURRENT
 from app.chats.revision import register_new
 from app.chats.schemas import ChatPut
 from app.chats.service import SCOPE_SETTINGS, may_choose_scope
+from app.kit import work_queue
 from app.kit.auth import Forbidden
 from app.kit.db import DbSession, defer
 from app.kit.ids import tenant_key, user_key
-from app.kit.owners import CHAT_WIDE, NO_LINE
+from app.kit.owners import CHAT_WIDE, NO_LINE, Owner
 from app.kit.validation_errors import word_error
 from app.kit.wire import STORED, UtcDatetime
-from app.kit.work_queue import WorkScheduled
+from app.kit.work_queue import NewWork, WorkScheduled
 from app.knowledge.cache import note_change
 from app.knowledge.service import MAX_STORED_KEYS
 from app.layers.layer import Layer
@@ -39,7 +41,7 @@ from app.vault.archive import STATE, VaultFiles, read_state
 from app.vault.errors import InvalidVault
 from app.vault.row_forms import Check, StateForms, find_invalid_characters, find_invalid_settings, map_layers
 from app.vault.state_file import Row
-from app.vault.tables import CHATS, MESSAGES, STATEMENTS, TEACHINGS, VaultTable, list_vault_tables
+from app.vault.tables import CHATS, MESSAGES, STATEMENTS, TEACHINGS, WORK, VaultTable, list_vault_tables
 
 _BATCH_ROWS, _BATCH_BYTES = 500, 256 * 1024
 
@@ -67,13 +69,14 @@ async def restore_vault(
     of this user are written to the user's scope; statements of another user and of the tenant belong to the new chat
     alone.
 
-    A vault contains no due work: the layers schedule what is missing or stale on the current line.
+    The layers schedule what is missing or stale on the current line. The only due work in a vault is about messages
+    that no row of a layer is about yet (`Layer.planned`); it is scheduled on all lines.
 
     Raises InvalidVault, ChatTaken, ChatBusy. Raises Forbidden if the caller's token is limited only to the chat and the
     vault contains statements of a wider scope. Also raises Forbidden if the settings of a line select a scope that the
     caller may not choose (`may_choose_scope`).
     """
-    restoring = _Restoring(db_session, ref, layers)
+    restoring = _Restoring(db_session, ref, layers, now)
     batches = _form_batches(read_state(vault))
     while batch := await asyncio.to_thread(next, batches, None):
         await restoring.insert(batch)
@@ -92,8 +95,9 @@ async def restore_vault(
 class _Restoring:
     """The state of one restoration."""
 
-    def __init__(self, db_session: DbSession, ref: ChatRef, layers: Sequence[Layer]) -> None:
+    def __init__(self, db_session: DbSession, ref: ChatRef, layers: Sequence[Layer], now: datetime) -> None:
         self._db_session = db_session
+        self._now = now
         self._ref = ref
         self._forms = StateForms(layers)
         self._layers = map_layers(layers)
@@ -196,6 +200,8 @@ class _Restoring:
         most = self.line_ids.get(row.fields.get("line_id", ""))
         if most is None or row.table in (CHATS, MESSAGES):
             return
+        if row.table == WORK and (problem := self._forms.find_problem_of_work(row.fields, most)):
+            raise _wrong(row, problem)
         for name in _BEGINNINGS:
             if (row.fields.get(name) or 0) > most + 1:
                 raise _wrong(row, f"{name}: is above the line's head_seq, {most}")
@@ -238,7 +244,32 @@ class _Restoring:
         if key is not None:
             self.wide_keys.add(key)
 
+    async def _schedule(self, batch: Sequence[Row]) -> None:
+        """Schedule work items; those of the current line, which is the first one, are due at once."""
+        items = defaultdict[tuple[str, str], dict[str, NewWork]](dict)
+        for row in batch:
+            fields = row.fields
+            of_layer = items[fields["line_id"], fields["layer"]]
+            if fields["key"] in of_layer:
+                raise _wrong(row, "work contains this item twice")
+            of_layer[fields["key"]] = NewWork(fields["key"], fields["at_seq"], fields["payload"])
+        current = next(iter(self.line_ids))
+        for (line_id, layer), of_layer in items.items():
+            owner = Owner.of_line(self._ref.tenant, self._ref.key, UUID(line_id))
+            await work_queue.schedule(
+                self._db_session,
+                owner,
+                layer,
+                list(of_layer.values()),
+                now=self._now,
+                settle_s=self._db_session.settle_s,
+                parked=line_id != current,
+            )
+
     async def _write(self, table: VaultTable, batch: Sequence[Row]) -> None:
+        if table.name == WORK:
+            await self._schedule(batch)
+            return
         given = b"[" + b",".join(row.written for row in batch) + b"]"
         text = given.decode()
         scopes: tuple[Any, ...] = (self._of_user, self._of_tenant) if table.has_scopes else ()

@@ -32,6 +32,7 @@ from app.chats.settings import check_overrides
 from app.history.anchor import CURSOR as CUT
 from app.kit.validation_errors import error_location, word_error
 from app.kit.wire import MAX_CONTENT_CHARS, JsonObject, Name, Text
+from app.kit.work_queue import WorkItem
 from app.knowledge.service import CURSOR as KNOWLEDGE
 from app.layers.layer import Layer
 from app.layers.stored_forms import StoredFilters, StoredRefusal
@@ -209,6 +210,7 @@ def find_invalid_characters(characters: Any) -> str | None:
 def map_layers(layers: Sequence[Layer]) -> Mapping[str, Set[str]]:
     """Return the names that the column `layer` can have in each table: those of the layers whose rows it contains."""
     names = defaultdict[str, set[str]](set)
+    names[WorkItem.__tablename__] = {layer.name for layer in layers if layer.planned}
     for layer in layers:
         for model in layer.models:
             names[model.__tablename__] |= {layer.name, *layer.also_known_as}
@@ -221,6 +223,7 @@ class StateForms:
     def __init__(self, layers: Sequence[Layer]) -> None:
         cursors = {**_CURSORS} | {layer.name: layer.cursor for layer in layers if layer.cursor is not None}
         cached = {layer.name: layer.cached for layer in layers if layer.cached is not None}
+        self._planned = {layer.name: layer.planned for layer in layers if layer.planned}
         self._forms = {
             column: {name: TypeAdapter(form) for name, form in forms.items()}
             for column, forms in (("cursors", cursors), ("context_cache", cached))
@@ -237,3 +240,14 @@ class StateForms:
                 except ValidationError as error:
                     return _word(error, column, name)
         return None
+
+    def find_problem_of_work(self, fields: Fields, head_seq: int) -> str | None:
+        """Return what is wrong with a work item of a layer with `planned`, on a line that ends with `head_seq`."""
+        form = self._planned[fields["layer"]]
+        try:
+            item = form.model_validate({name: fields.get(name) for name in form.model_fields})
+        except ValidationError as error:
+            return _word(error)
+        return (
+            f"payload.last_seq: is above the line's head_seq, {head_seq}" if item.payload.last_seq > head_seq else None
+        )

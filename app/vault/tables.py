@@ -1,8 +1,9 @@
 """Which tables a vault contains, and the SQL that reads their rows as JSON and inserts them again.
 
 Every table with a column `chat_key` is in a vault unless `LEFT_OUT` names it, so a new table of a layer is in it
-without further code. Of the tables with an `owner_key` and no `chat_key`, only `statements` is in a vault; `LEFT_OUT`
-must name all others. PostgreSQL writes and reads the JSON, so every value returns exactly as it was.
+without further code. Of the tables with an `owner_key` and no `chat_key`, only `statements` and a part of `work` are in
+a vault; `LEFT_OUT` must name all others. PostgreSQL writes and reads the JSON, so every value returns exactly as it
+was. Of `work`, a vault contains the items about messages that no row of a layer is about yet (`Layer.planned`).
 
 A row in a vault has no key of a chat, user or tenant, because an import writes the keys of the new chat, its user and
 its tenant. Rows of `statements` and `teachings` have the field `scope` instead: `chat`, `user` or `tenant`. A
@@ -19,6 +20,7 @@ from sqlalchemy.types import String
 from app.chats.models import ChatLine, Message
 from app.kit.db import list_tables
 from app.kit.owners import CHAT_WIDE, NO_LINE
+from app.kit.work_queue import WorkItem
 from app.knowledge.models import Statement, Teaching
 from app.passages.progress import NAME, VECTORS
 from app.vault.row_forms import Check, make_check
@@ -29,17 +31,19 @@ LEFT_OUT: Mapping[str, str] = {
     "text_vectors": "an index of texts that the vault contains",
     "tool_calls": "a log, whose answers can contain what other chats taught; what the calls wrote is in the vault",
     "vectors": "an index of texts that the vault contains",
-    "work": "due work, which an import schedules again",
 }
 """The tables with a key of a chat, user or tenant that are not in a vault, and why."""
 
 CURSORS_LEFT_OUT = (NAME, VECTORS)
 """The cursors of a chat that are not in a vault: they only say how much of the chat an index of `LEFT_OUT` covers."""
 
-CHATS, MESSAGES = ChatLine.__tablename__, Message.__tablename__
+CHATS, MESSAGES, WORK = ChatLine.__tablename__, Message.__tablename__, WorkItem.__tablename__
 STATEMENTS, TEACHINGS = Statement.__tablename__, Teaching.__tablename__
 
 _KEYS = ("chat_key", "owner_key", "wide_key")
+_PLANNED = ("at_seq", "key", "layer", "line_id", "payload")
+"""The columns of `work` that are in a vault. An import schedules the items anew, without attempts."""
+
 _LEFT_OUT_OF = {
     # An import makes new values, except for `cut_waits`: the next append after it decides whether a cut waits.
     CHATS: ("tenant", "chat_id", "user_key", "revision", "base_revision", "changed", "cut_waits", *_KEYS),
@@ -142,6 +146,12 @@ def _describe(table: CoreTable) -> VaultTable:
                 AND NOT {_REPLACED.format("owner_key")}
             ORDER BY o.rank, t.statement_id"""  # noqa: S608
         return VaultTable(table.name, columns | {"scope"}, select, has_scopes=True, times=times)
+    if table.name == WORK:
+        fields = ", ".join(f"'{name}', t.{name}" for name in _PLANNED)
+        select = f"""SELECT jsonb_build_object({fields})::text FROM work t
+            WHERE t.owner_key = $1 AND t.payload ? 'last_seq'
+            ORDER BY t.line_id, t.layer COLLATE "C", t.key COLLATE "C" """  # noqa: S608
+        return VaultTable(table.name, frozenset(_PLANNED), select, has_scopes=False, times=frozenset())
     if "chat_key" not in table.c:
         raise LookupError(f"the table {table.name} is neither in a vault nor among the tables that are left out")
     order = ", ".join(_order(table, name) for name in table.primary_key.columns.keys())  # noqa: SIM118 - of columns

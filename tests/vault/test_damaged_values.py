@@ -73,6 +73,57 @@ async def test_a_damaged_value_is_named_in_one_line(
     ok(await api.get("/v1/chats/d"), 404)
 
 
+@pytest.mark.parametrize(
+    ("layer", "path", "value", "words"),
+    [
+        ("consolidation", ("key",), "range:99", "key must be range:1"),
+        ("consolidation", ("key",), 5, "key: must be a valid string"),
+        ("consolidation", ("at_seq",), 5, "at_seq must be the first_seq of the payload"),
+        ("consolidation", ("layer",), "memos", "layer: must be one of consolidation, diary"),
+        ("consolidation", ("line_id",), "q", "line_id: the chat has no such line"),
+        ("consolidation", ("payload",), None, "payload: "),
+        ("consolidation", ("payload", "first_seq"), 0, "payload.first_seq: "),
+        ("consolidation", ("payload", "last_seq"), 0, "payload: must not end before it begins"),
+        ("consolidation", ("payload", "last_seq"), 9, "payload.last_seq: is above the line's head_seq, 8"),
+        ("consolidation", ("payload", "learnt_at"), "2026-04-01T12:00:00", "payload.learnt_at: must have a time zone"),
+        ("consolidation", ("payload", "more"), 5, "payload.more: "),
+        ("diary", ("key",), "write:1:", "key must be write:1: and the name of a character"),
+        ("diary", ("payload", "number"), 99, "chats.cursors.diary.number: must be at least 99"),
+    ],
+)
+async def test_damaged_work_is_refused(
+    api: httpx.AsyncClient, database: Database, tenant: str, layer: str, path: Path, value: Any, words: str
+) -> None:
+    await put(
+        api,
+        characters=[{"name": "Kai"}],
+        settings={"preset": "companion", "diary": {"auto_write_turns": 2}, "consolidation": {"every_turns": 2}},
+    )
+    await append(api, talk(1, 8))
+    files = files_of(await export(database, ref_of(tenant)))
+    tables = orjson.loads(files["state.json"])["tables"]
+    index = [row["layer"] for row in tables["work"]].index(layer)
+    damaged = zip_of({**files, "state.json": _write(files, tables, "work", index, path, value)})
+    problem = await import_file(api, damaged, "d", "vault", status=422)
+    assert words in problem["detail"]
+    ok(await api.get("/v1/chats/d"), 404)
+
+
+async def test_work_that_is_twice_in_a_vault_is_refused(
+    api: httpx.AsyncClient, database: Database, tenant: str
+) -> None:
+    await put(api, settings={"preset": "agent", "consolidation": {"every_turns": 2}})
+    for first in (1, 5):
+        await append(api, talk(first, first + 3))
+    files = files_of(await export(database, ref_of(tenant)))
+    tables = orjson.loads(files["state.json"])["tables"]
+    first = tables["work"][0]
+    tables["work"][1] = first
+    state = _write(files, tables, "work", 1, ("key",), first["key"])
+    problem = await import_file(api, zip_of({**files, "state.json": state}), "d", "vault", status=422)
+    assert "work contains this item twice" in problem["detail"]
+
+
 async def test_unknown_settings_are_imported(api: httpx.AsyncClient, database: Database, tenant: str) -> None:
     """A release that does not know a setting ignores it."""
     await put(api)

@@ -108,16 +108,52 @@ async def test_a_vault_has_no_words_of_other_chats(api: httpx.AsyncClient, datab
     assert b'"scope": "user"' not in alone
 
 
-async def test_work_that_follows_from_the_rows_is_due_again(
+@pytest.mark.parametrize("preset", ["memo", "diary", "scenes", "agent", "decay", "companion"])
+async def test_the_work_of_a_chat_is_due_again_on_all_lines(
+    api: httpx.AsyncClient, database: Database, tenant: str, connection: Connection, preset: str
+) -> None:
+    settings = {"preset": preset, "diary": {"auto_write_turns": 2}, "consolidation": {"every_turns": 2}}
+    await put(api, characters=[{"name": "Kai"}], settings=settings)
+    await append(api, talk(1, 12))
+    ok(await api.post("/v1/chats/c/checkpoints", json={"name": "before"}), 201)
+    await append(api, talk(13, 20))
+    due = """SELECT layer || ' ' || key || ' ' || at_seq || ' ' || coalesce(payload::text, '') AS item,
+        run_after = 'infinity' AS is_parked FROM work
+        WHERE owner_key = $1 AND layer <> 'scenes' AND (run_after < 'infinity' OR payload ? 'last_seq') ORDER BY 1, 2"""
+    before = await connection.fetch(due, chat_key(tenant, "c"))
+    if preset in ("agent", "companion"):
+        assert {row["is_parked"] for row in before if "range:1 " in row["item"]} == {True, False}
+    vault = await export(database, ref_of(tenant))
+    await restore(database, vault, ref_of(tenant, "d"))
+    assert await connection.fetch(due, chat_key(tenant, "d")) == before
+    assert files_of(await export(database, ref_of(tenant, "d"))) == files_of(vault)
+
+
+async def test_breaks_are_searched_for_at_the_next_reply(
     api: httpx.AsyncClient, database: Database, tenant: str, connection: Connection
 ) -> None:
-    await put(api, settings={"preset": "memo"})
+    await put(api, settings={"preset": "scenes"})
     await append(api, talk(1, 20))
-    due = "SELECT layer || ' ' || key FROM work WHERE owner_key = $1 ORDER BY 1"
-    before = [row[0] for row in await connection.fetch(due, chat_key(tenant, "c"))]
-    assert before
+    due = "SELECT key FROM work WHERE owner_key = $1 AND layer = 'scenes' AND key = 'detect'"
+    assert await connection.fetch(due, chat_key(tenant, "c"))
     await restore(database, await export(database, ref_of(tenant)), ref_of(tenant, "d"))
-    assert [row[0] for row in await connection.fetch(due, chat_key(tenant, "d"))] == before
+    await append(api, talk(21, 22), "d")
+    assert await connection.fetch(due, chat_key(tenant, "d"))
+
+
+async def test_what_was_due_at_the_export_is_learnt_after_the_import(
+    api: httpx.AsyncClient, dispatcher: Dispatcher, clock: SteppedClock, database: Database, tenant: str
+) -> None:
+    model = {"preset": "companion", "consolidation": {"every_turns": 1}}
+    await put(api, characters=[{"name": "Kai"}], settings=model)
+    said_first = [said(1, content="My name is Oskar."), said(2, content="Welcome, Oskar.")]
+    await append(api, [*said_first, *talk(3, 6)])
+    vault = await export(database, ref_of(tenant))
+    await restore(database, vault, ref_of(tenant, "d"))
+    await settle(dispatcher, clock)
+    for name in ("c", "d"):
+        facts = ok(await api.get(f"/v1/chats/{name}/facts"), 200)["items"]
+        assert [(fact["key"], fact["value"]) for fact in facts] == [("name", "Oskar")]
 
 
 async def test_the_words_of_a_restored_chat_are_indexed_again(
