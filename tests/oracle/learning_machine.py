@@ -257,7 +257,8 @@ class LearningMachine(ChatMachine):
     def decide_about(self, item: Json, word: str, how: str) -> None:
         decisions, line_id = self.decisions[self.chat.id], self.line.id
         path = f"{self.chat.path}/memories/{item['id']}"
-        if how in ("archive", "forget", "edit"):
+        has_text = how in FIELDS and item["scope"] != "chat"  # its text is the chat's own from now on
+        if how in ("archive", "forget", "edit") or has_text:
             self.decided[self.chat.id].add(word)
         if how in FIELDS:
             self.request("PATCH", path, 200, FIELDS[how])
@@ -319,7 +320,11 @@ class LearningMachine(ChatMachine):
         return len(owners) == 1 and not any(owners & self.list_owners(one) for one in self.chats if one is not chat)
 
     def lost_topics(self, chat: Chat) -> set[int | None]:
-        """Return the topics of which a person forgot, replaced or archived a version in a chat, or before its fork."""
+        """Return the topics of which a person decided about a version in a chat, or before its fork.
+
+        Rating or pinning counts for memories of a wider scope alone: the chat then has the memory as a text of its own,
+        which hides later versions of the wider scope.
+        """
         return {find_topic(word) for word in self.decided[chat.id]}
 
     def list_required(self, chat: Chat) -> set[str]:
