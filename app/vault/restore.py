@@ -244,7 +244,7 @@ class _Restoring:
         if key is not None:
             self.wide_keys.add(key)
 
-    async def _schedule(self, batch: Sequence[Row]) -> None:
+    async def _schedule_planned(self, batch: Sequence[Row]) -> None:
         """Schedule work items; those of the current line, which is the first one, are due at once."""
         items = defaultdict[tuple[str, str], dict[str, NewWork]](dict)
         for row in batch:
@@ -268,7 +268,7 @@ class _Restoring:
 
     async def _write(self, table: VaultTable, batch: Sequence[Row]) -> None:
         if table.name == WORK:
-            await self._schedule(batch)
+            await self._schedule_planned(batch)
             return
         given = b"[" + b",".join(row.written for row in batch) + b"]"
         text = given.decode()
