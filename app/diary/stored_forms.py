@@ -36,8 +36,8 @@ class StoredEntryWork(StoredWork):
     @model_validator(mode="after")
     def _has_its_key(self) -> Self:
         begins = f"write:{self.payload.first_seq}:"
-        if not self.key.startswith(begins) or self.key == begins:
-            raise ValueError(f"key must be {begins} and the name of a character")
+        if not self.key.startswith(begins):
+            raise ValueError(f"key must be {begins} and the name of a character")  # "" if the chat names none
         return self
 
 

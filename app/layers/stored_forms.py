@@ -43,7 +43,7 @@ class StoredSpan(StoredJson):
 class StoredWork(StoredJson):
     """A work item about messages that no row of its layer is about yet (`Layer.planned`)."""
 
-    key: str
+    key: Annotated[str, Field(max_length=300)]
     at_seq: Number
     payload: StoredSpan
 

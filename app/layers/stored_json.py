@@ -17,7 +17,10 @@ class StoredJson(BaseModel):
 
 
 def _is_time(text: str) -> str:
-    if datetime.fromisoformat(text).tzinfo is None:
+    at = datetime.fromisoformat(text)
+    if not text.isprintable():  # any character can separate the time from the day
+        raise ValueError("must be a time")
+    if at.tzinfo is None:
         raise ValueError("must have a time zone")
     return text
 

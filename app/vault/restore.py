@@ -267,9 +267,6 @@ class _Restoring:
             )
 
     async def _write(self, table: VaultTable, batch: Sequence[Row]) -> None:
-        if table.name == WORK:
-            await self._schedule_planned(batch)
-            return
         given = b"[" + b",".join(row.written for row in batch) + b"]"
         text = given.decode()
         scopes: tuple[Any, ...] = (self._of_user, self._of_tenant) if table.has_scopes else ()
@@ -280,6 +277,9 @@ class _Restoring:
             scopes = (self._ref.tenant, self._ref.chat_id, self._user_id, of_user)
         columns = sorted(self._columns[table.name] - {"scope", "user_id"})
         try:
+            if table.name == WORK:
+                await self._schedule_planned(batch)
+                return
             with busy_if_locked():
                 await queries.insert(self._db_session, table.write_insert(columns), self._ref.key, text, *scopes)
             if table.name == STATEMENTS and await queries.differs(self._db_session, self._ref.key, text, *scopes):

@@ -171,7 +171,7 @@ def _find_problem(model: type[BaseModel], fields: Fields) -> str | None:
 def _word(error: ValidationError, *above: str) -> str:
     first = error.errors(include_url=False)[0]
     location = ".".join(str(part) for part in (*above, *error_location(first)))
-    return f"{location}: {word_error(first)}"
+    return f"{location}: {word_error(first)}" if location else word_error(first)
 
 
 def _find_empty(fields: Fields) -> str | None:

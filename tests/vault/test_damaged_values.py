@@ -87,7 +87,14 @@ async def test_a_damaged_value_is_named_in_one_line(
         ("consolidation", ("payload", "last_seq"), 9, "payload.last_seq: is above the line's head_seq, 8"),
         ("consolidation", ("payload", "learnt_at"), "2026-04-01T12:00:00", "payload.learnt_at: must have a time zone"),
         ("consolidation", ("payload", "more"), 5, "payload.more: "),
-        ("diary", ("key",), "write:1:", "key must be write:1: and the name of a character"),
+        (
+            "consolidation",
+            ("payload", "learnt_at"),
+            "2026-04-01\x0012:00:00+00:00",
+            "payload.learnt_at: must be a time",
+        ),
+        ("diary", ("key",), "write:2:Kai", "key must be write:1: and the name of a character"),
+        ("diary", ("key",), f"write:1:{'Kai' * 2_000}", "key: must have at most 300 characters"),
         ("diary", ("payload", "number"), 99, "chats.cursors.diary.number: must be at least 99"),
     ],
 )
@@ -106,6 +113,7 @@ async def test_damaged_work_is_refused(
     damaged = zip_of({**files, "state.json": _write(files, tables, "work", index, path, value)})
     problem = await import_file(api, damaged, "d", "vault", status=422)
     assert words in problem["detail"]
+    assert ": :" not in problem["detail"]
     ok(await api.get("/v1/chats/d"), 404)
 
 

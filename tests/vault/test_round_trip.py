@@ -108,12 +108,13 @@ async def test_a_vault_has_no_words_of_other_chats(api: httpx.AsyncClient, datab
     assert b'"scope": "user"' not in alone
 
 
+@pytest.mark.parametrize("names", [["Kai"], [], ["Kai", "Jo: the cook"]])
 @pytest.mark.parametrize("preset", ["memo", "diary", "scenes", "agent", "decay", "companion"])
 async def test_the_work_of_a_chat_is_due_again_on_all_lines(
-    api: httpx.AsyncClient, database: Database, tenant: str, connection: Connection, preset: str
+    api: httpx.AsyncClient, database: Database, tenant: str, connection: Connection, preset: str, names: list[str]
 ) -> None:
     settings = {"preset": preset, "diary": {"auto_write_turns": 2}, "consolidation": {"every_turns": 2}}
-    await put(api, characters=[{"name": "Kai"}], settings=settings)
+    await put(api, characters=[{"name": name} for name in names], settings=settings)
     await append(api, talk(1, 12))
     ok(await api.post("/v1/chats/c/checkpoints", json={"name": "before"}), 201)
     await append(api, talk(13, 20))
