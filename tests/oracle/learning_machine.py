@@ -339,7 +339,12 @@ class LearningMachine(ChatMachine):
             last_seq = self.service.open_seq(chat.id) - 1
             in_order = [word for one in chat.line.eligible(1, last_seq) for word in WORD.findall(one.text)]
             newest = {find_topic(word): word for word in in_order if word in said}
-            words |= {word for topic, word in newest.items() if topic not in self.lost_topics(chat)}
+            # After a cut-off, a part of a range that was read is open again; what it taught still holds.
+            open_words = [
+                word for one in chat.line.eligible(last_seq + 1, chat.line.head) for word in WORD.findall(one.text)
+            ]
+            later = {find_topic(word) for word in self.known(chat).intersection(open_words)}
+            words |= {word for topic, word in newest.items() if topic not in self.lost_topics(chat) | later}
         return words
 
     def check_recall(self, chat: Chat) -> None:
