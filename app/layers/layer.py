@@ -129,9 +129,9 @@ class Layer:
             nothing there.
         cached: The type of what its `refresh_cache` stores on the line's row; an import of a vault checks it. None if
             it stores nothing there.
-        planned: The type of those of its work items whose payload has a `last_seq`. These say which messages no row of
-            the layer is about yet. Nothing else says so, so a vault contains them, and an import checks them with this
-            type. None if all work of the layer follows from its rows.
+        planned: The type of its work items that are the only record that messages are still to be read. Their payload
+            has a `last_seq`. A vault contains these items, and an import checks them with this type. None if all work
+            of the layer follows from its rows.
         models: Its tables; rows with a line in their key are copied and erased with the line.
         jobs: The jobs that run its due work; the job with the longest matching prefix runs an item.
         routers: Its HTTP routes; their tags appear in `/docs` in the order of the registry.

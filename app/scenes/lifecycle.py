@@ -138,7 +138,7 @@ async def follow(
 
 
 async def rehash(db_session: DbSession, head: Head, scenes: Sequence[Scene]) -> list[Rehashed[Scene]]:
-    """Update the current hashes of `scenes`. A person's recap whose messages have changed loses the service's title."""
+    """Update the current hashes of `scenes`; remove the stale titles of those whose recap a person wrote."""
     rehashed = await derived.rehash(db_session, head, [_derived(scene) for scene in scenes])
     for one in rehashed:
         scene = one.row.of

@@ -24,7 +24,7 @@ class SceneOut(BaseModel):
     id: UUID | None = Field(description="Its id; null for the open scene.")
     number: int = Field(description="Its number, from 1. It changes if earlier scenes are split or merged.")
     title: str | None = Field(
-        description="Its title. One that the service wrote is removed when the messages of a person's recap change."
+        description="Its title. If a person wrote the recap, a title of the service is removed once messages change."
     )
     first_seq: int = Field(description="The seq of its first message.")
     last_seq: int | None = Field(description="The seq of its last message, on which the break is.")

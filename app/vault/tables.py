@@ -42,7 +42,7 @@ STATEMENTS, TEACHINGS = Statement.__tablename__, Teaching.__tablename__
 
 _KEYS = ("chat_key", "owner_key", "wide_key")
 _PLANNED = ("at_seq", "key", "layer", "line_id", "payload")
-"""The columns of `work` that are in a vault. An import schedules the items anew, without attempts."""
+"""The columns of `work` that are in a vault. An import schedules the items again, without attempts."""
 
 _LEFT_OUT_OF = {
     # An import makes new values, except for `cut_waits`: the next append after it decides whether a cut waits.
